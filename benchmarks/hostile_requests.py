@@ -18,6 +18,7 @@ QUESTIONS: Final = (
     "what-if",
     "missing",
     "surprising",
+    "forecast",
     "admin/reload",
 )
 LOOKUPS: Final = (
@@ -86,14 +87,22 @@ class HostileRequests:
         questions = [self._fact() for _ in range(1000)]
         for question in questions:
             del question[self.random.choice(("subject", "object"))]
+        whole, times = self._fact(), self.graph.times
+        long = {"time": times[0], "until": times[-1], "top": 100, "evidence": 10}
+        part = self.random.choice(("relation", "time"))
         bodies: tuple[tuple[str, Any], ...] = (
             ("complete/batch", {"questions": questions, "top": 100}),
             ("score", {"facts": [self._fact() for _ in range(5000)]}),
             ("complete", questions[0] | {"top": 100, "evidence": 100}),
             ("complete", questions[0] | {"top": 1000}),
+            ("complete", questions[0] | long),
+            ("complete", whole | {part: None, "top": 100, "evidence": 100}),
+            ("complete", questions[0] | {"time": f"+{self.random.randrange(1, 10_000)}"}),
+            ("evidence", whole | {"time": times[0], "until": times[-1], "most": 1000}),
             ("what-if", questions[0] | {"removed": [self._fact()], "top": 100}),
             ("missing", {"top": 10}),
             ("surprising", {"top": 10}),
+            ("forecast", {"days": 30, "top": 100, "evidence": 3}),
         )
         path, body = self.random.choice(bodies)
         return post(path, json.dumps(body))

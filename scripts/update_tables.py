@@ -66,6 +66,7 @@ from speed_tables import (  # noqa: E402 - needs the path above
     methods_speed_table,
     missing_facts_table,
     pointer_speed_table,
+    serve_speed_table,
     temp_speed_table,
 )
 
@@ -101,6 +102,7 @@ def markdown_tables() -> dict[str, str]:
         "missing-facts": missing_facts_table(_measured("missing-facts")),
         "layers-speed": layers_speed_table(_measured("layers-speed")),
         "pointer-speed": pointer_speed_table(_measured("pointer-speed")),
+        "serve-speed": serve_speed_table(_measured("serve-speed")),
     }
     tried = load_results(ROOT / "results" / "tried", ("valid",))
     for dataset, model in sorted({(run.dataset, run.model) for run in tried}):

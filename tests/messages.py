@@ -842,6 +842,7 @@ MESSAGES = {
     "problems.unknown_in_batch": "facts.{index}.{part}: there is no {part} '{name}'",
     "request_bodies.content_type": "send JSON with the header Content-Type: application/json",
     "service.no_runs": "name at least one run folder to serve",
+    "service.no_name": "'{argument}' needs a name and a folder; write NAME=FOLDER",
     "service.same_name": "two runs are named '{run}'; rename one: NAME={folder}",
     # The command line
     "evaluate.tgb": (

@@ -17,12 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
 from forked import Popen
 from tempograph import Predictor
+from tempograph.server import served_run
 from tempograph.server.app import create_app
+from tempograph.server.batching import QueryBatcher
 from tempograph.server.cross_origin import allow_origins
 from tempograph.server.limits import Limits
 from tempograph.server.middleware import AdmissionMiddleware
@@ -121,6 +124,20 @@ class Served:
         code = self.process.wait(30)
         self._reader.join(30)
         return code, [json.loads(line) for line in self._lines]
+
+
+def count_units(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """A list that grows with each unit of work; units are as small as they can be."""
+    units: list[object] = []
+    work = QueryBatcher.work
+
+    def counted(batcher: Any, unit: Callable[[], Any], *rest: Any) -> Any:
+        units.append(unit)
+        return work(batcher, unit, *rest)
+
+    monkeypatch.setattr(QueryBatcher, "work", counted)
+    monkeypatch.setattr(served_run, "_UNIT_SECONDS", 0)
+    return units
 
 
 def until(holds: Callable[[], bool], seconds: float = 10) -> None:

@@ -17,7 +17,7 @@ from graphs import graphs, make_graph
 from tempograph import TemporalGraph
 from tempograph.data.timeline import Timeline
 from tempograph.models.heads.cross_fitted_head import half_of
-from tempograph.models.heads.fact_candidates import Search, propose_facts
+from tempograph.models.heads.fact_candidates import ProposalSearch, Search, propose_facts
 from tempograph.models.heads.fact_classifier import FactClassifier
 from tempograph.models.heads.fact_features import FEATURES, fact_features
 from tempograph.models.heads.question_head import QuestionHead
@@ -96,6 +96,10 @@ def test_proposals_equal_a_loop_over_all_facts(
     assert facts_of(found.facts) == set(expected[0]) | set(expected[1])
     assert len(found.facts) == len(facts_of(found.facts))
     assert found.lowest_relation == found.lowest_time == -math.inf
+    parts = ProposalSearch(heads.relation, heads.time, every, 10_000, search)
+    for start in range(0, len(parts), 2):
+        parts.answer(range(start, min(start + 2, len(parts))))
+    assert facts_of(parts.proposals().facts) == facts_of(found.facts)
     limit = 3
     found = propose_facts(heads.relation, heads.time, every, limit, search)
     chosen, sure = facts_of(found.facts), set[Fact]()

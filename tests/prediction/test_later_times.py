@@ -11,12 +11,15 @@ import torch
 from torch.testing import assert_close
 
 import tempograph
+from intervals import interval_graph, random_intervals
 from messages import message, raises
 from predicting import FORECAST_GRAPH, GRAPH, entity_scores
 from tempograph import Predictor, QueryError, Run, TemporalGraph
-from tempograph.data.importers.later_steps import describe_steps, later_label
+from tempograph.data.importers.later_steps import MAX_NEW_STEPS, describe_steps, later_label
 from tempograph.data.importers.time_grid import step_labels
 from tempograph.data.timeline import Timeline
+from tempograph.prediction.completion import complete, score_candidates
+from tempograph.prediction.scenario import Scenario
 from tempograph.typing import Granularity
 
 pytest_plugins = ("predictor_fixtures", "forecast_fixtures")
@@ -58,6 +61,52 @@ def test_a_count_of_steps_is_a_label_on_every_regular_grid(
     assert completion.time == later
     assert f"'{later}' is {words} after the last known fact" in completion.notes[0]
     assert predictor.graph.times == graph.times
+
+
+def check_farther_times(predictor: Predictor) -> None:
+    """A scenario for farther times is built for each power of two, and answers as an exact one."""
+    base = predictor.scenario
+    steps = len(base.graph.times)
+    later = base.at("+3")[0]
+    assert later is base.at("+4")[0] is base.at("+1")[0]
+    assert len(later.graph.times) == steps + 4
+    farther = base.at("+5")[0]
+    assert farther is not later and len(farther.graph.times) == steps + 8
+    assert farther is base.at("+2")[0], "it answers for nearer times too"
+    for count in (1, 2, 5):
+        exact = base.graph.with_later_times(farther.graph.times[steps : steps + count])
+        alone = Scenario(base.run, base.cache_bytes, base.base, exact, steps - 1)
+        fact = (0, 0, -1, steps + count - 1)
+        wanted = complete(alone, fact, score_candidates(alone, fact), 5, 2)
+        found = complete(farther, fact, score_candidates(farther, fact), 5, 2)
+        assert replace(found, answers=()) == replace(wanted, answers=())
+        assert [each.name for each in found.answers] == [each.name for each in wanted.answers]
+        for one, other in zip(found.answers, wanted.answers, strict=True):
+            assert one.probability == pytest.approx(other.probability, rel=1e-5)
+            assert [e.when for e in one.evidence] == [e.when for e in other.evidence]
+
+
+def test_farther_times_of_a_completion_run_rarely_need_another_scenario(run: Run) -> None:
+    check_farther_times(Predictor(run))
+
+
+def test_farther_times_of_a_forecaster_rarely_need_another_scenario(forecaster: Predictor) -> None:
+    check_farther_times(forecaster)
+
+
+@pytest.mark.parametrize("model", ["ted", "pointer"])
+def test_farther_times_of_facts_that_hold_rarely_need_another_scenario(model: str) -> None:
+    facts = np.unique(random_intervals(np.random.default_rng(3), 60, 5, 2, 9), axis=0)
+    graph = interval_graph(facts[8:], facts[:4], facts[4:8], entities=5, steps=9, first=1990)
+    settings = {"ted": ["model.sigma=0.5"], "pointer": ["train.epochs=2"]}[model]
+    check_farther_times(Predictor(tempograph.train(graph, model, device="cpu", overrides=settings)))
+
+
+def test_the_farthest_time_is_the_last_step() -> None:
+    graph = on_grid(("spring", "summer", "autumn"))
+    predictor = Predictor(tempograph.train(graph, "ted", overrides=["model.sigma=1"]))
+    later, step = predictor.scenario.at(f"+{MAX_NEW_STEPS}")
+    assert len(later.graph.times) == step + 1 == 3 + MAX_NEW_STEPS
 
 
 def test_a_grid_without_a_rule_is_counted_on() -> None:

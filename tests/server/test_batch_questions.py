@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 import time
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,10 @@ from torch import Tensor
 import tempograph
 from live_service import live_service
 from messages import message
-from serving import RUNS, client_of
+from serving import RUNS, client_of, count_units
 from tempograph import Client, Predictor, QueryError
 from tempograph.data.graph import COLUMNS
+from tempograph.models.heads.fact_candidates import ProposalSearch
 from tempograph.prediction.missing import MissingSearch
 from tempograph.server.limits import Limits
 from tempograph.typing import Progress
@@ -159,6 +162,44 @@ def test_all_facts_above_a_probability_come_in_the_order_of_time(
     assert not any(fact["other_times"] for fact in found)
 
 
+def test_proposals_and_evidence_of_a_batch_come_in_units(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    units = count_units(monkeypatch)
+    batch = {"questions": [without("object")], "top": 8, "evidence": 2}
+    assert client.post("/api/v1/complete/batch", json=batch).status_code == 200
+    assert len(units) > 5
+    assert len(lines_of(client, "missing", top=7)) == 7
+    parts: list[range] = []
+    answer = ProposalSearch.answer
+
+    def counted(search: ProposalSearch, questions: range) -> None:
+        parts.append(questions)
+        answer(search, questions)
+
+    monkeypatch.setattr(ProposalSearch, "answer", counted)
+    assert len(lines_of(client, "missing", top=7)) == 7
+    assert len(parts) > 3 and parts[0].start == 0
+    assert all(one.stop == other.start for one, other in pairwise(parts))
+
+
+def test_a_search_that_finds_more_facts_than_the_limit_is_refused(
+    predictors: dict[str, Predictor],
+) -> None:
+    with client_of({"ted": predictors["ted"]}, Limits(facts=5)) as client:
+        response = client.post("/api/v1/missing", json={"at_least": 1e-9})
+        problem = json.loads(response.text.splitlines()[-1])["problem"]
+        assert problem["status"] == 422
+        found = re.fullmatch(
+            r"[\d,]+ facts have a probability of at least 1e-09, and a response has at most 5; "
+            r"search a part of the data, or for facts of at least (\S+)",
+            problem["detail"],
+        )
+        assert found is not None
+        fewer = lines_of(client, "missing", at_least=min(1, 1.01 * float(found[1])))
+        assert 0 < len(fewer) <= 5
+
+
 @pytest.mark.parametrize("run", RUNS)
 def test_surprising_facts_are_those_of_the_predictor(
     client: TestClient, predictors: dict[str, Predictor], run: str
@@ -210,15 +251,15 @@ def test_a_run_without_valid_facts_has_no_calibration(small_run: Predictor) -> N
 
 def slow_search(monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> None:
     """Make the first part of a search slow, and let it fail."""
-    propose = MissingSearch.propose
+    proposals = MissingSearch.proposals
 
-    def slow(search: MissingSearch, progress: Progress | None = None) -> Tensor:
+    def slow(search: MissingSearch, progress: Progress | None = None) -> ProposalSearch:
         time.sleep(1.5)
         if error is not None:
             raise error
-        return propose(search, progress)
+        return proposals(search, progress)
 
-    monkeypatch.setattr(MissingSearch, "propose", slow)
+    monkeypatch.setattr(MissingSearch, "proposals", slow)
 
 
 def test_a_long_search_sends_progress_until_it_is_done(

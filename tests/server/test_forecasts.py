@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from exploring import accessibility_problems, expect, url_query
 from live_service import KINDS, answerer_of, live_service
 from predicting import FORECAST_GRAPH as GRAPH
-from serving import STORED, Served, client_of
+from serving import STORED, Served, client_of, count_units
 from tempograph import Forecast, Predictor, Run
 from tempograph.errors import QueryError
 from tempograph.server.limits import Limits
@@ -73,6 +73,12 @@ def test_a_forecast_reports_its_progress_and_what_it_rests_on(client: TestClient
     assert end["known_until"] == GRAPH.times[-1] and "3 days after" in end["notes"][0]
 
 
+def test_one_step_is_forecast_in_units(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    units = count_units(monkeypatch)
+    assert client.post("/api/v1/forecast", json={"top": 2}).status_code == 200
+    assert len(units) > 6
+
+
 @pytest.mark.parametrize(
     ("body", "status", "part", "words"),
     [
@@ -112,6 +118,19 @@ def test_questions_and_evidence_may_be_about_later_times(
         assert [e["time"] for e in one["evidence"]] == [e.time for e in wanted.answers[0].evidence]
     response = client.post("/api/v1/complete", json=body | {"time": "20300-1"})
     assert response.status_code == 404 and response.json()["part"] == "time"
+
+
+def test_a_period_may_reach_beyond_the_data(client: TestClient, predictor: Predictor) -> None:
+    subject, relation = ENTITY, GRAPH.relations[0]
+    for time in (GRAPH.times[-2], "+1"):
+        wanted = predictor.objects(subject, relation, time, until="+3", top=3, evidence=1)
+        assert wanted.until == "2030-02-22", "counted from the last step of the data"
+        body = {"subject": subject, "relation": relation, "time": time, "until": "+3"}
+        found = client.post("/api/v1/complete", json=body | {"top": 3, "evidence": 1}).json()
+        assert (found["time"], found["until"]) == (wanted.time, wanted.until)
+        assert [each["name"] for each in found["answers"]] == [a.name for a in wanted.answers]
+    backwards = client.post("/api/v1/complete", json=body | {"until": GRAPH.times[3]})
+    assert backwards.status_code == 422 and "must not be before" in backwards.json()["detail"]
 
 
 def test_a_later_time_of_a_run_that_completes_has_a_note(predictors: dict[str, Predictor]) -> None:

@@ -17,6 +17,7 @@ from serving import client_of, page_file
 from tempograph import Predictor
 from tempograph.errors import ConfigError
 from tempograph.server.cross_origin import check_origins
+from tempograph.server.json_responses import accepts_gzip
 from tempograph.server.page_files import FOLDER, PageFiles
 
 pytest_plugins = ("serving_fixtures",)
@@ -82,6 +83,33 @@ def test_large_responses_are_compressed(client: TestClient) -> None:
     lines = client.post("/api/v1/surprising", json={}, headers={"accept-encoding": "gzip"})
     assert lines.headers["content-encoding"] == "gzip"
     assert json.loads(lines.text.splitlines()[-1])["event"] == "end"
+
+
+@pytest.mark.parametrize(
+    ("header", "accepted"),
+    [
+        ("gzip", True),
+        ("br, GZIP;q=0.5", True),
+        ("gzip;q=0", False),
+        ("br, gzip; q=0.000", False),
+        ("x-gzipped", False),
+        ("", False),
+    ],
+)
+def test_only_clients_that_accept_gzip_get_it(
+    client: TestClient, header: str, accepted: bool
+) -> None:
+    assert accepts_gzip(header) == accepted
+    everyone = client.get("/api/v1/entities?limit=20").json()["names"]
+    entities = "&".join(f"entity={quote(each['name'])}" for each in everyone)
+    path = f"/api/v1/neighborhood?{entities}&time=2030-01-05&reach=9"
+    batch = {"questions": [QUERY] * 20, "top": 12}
+    for response in (
+        client.get(path, headers={"accept-encoding": header}),
+        client.post("/api/v1/complete/batch", json=batch, headers={"accept-encoding": header}),
+    ):
+        assert response.status_code == 200 and len(response.content) > 2**13
+        assert ("content-encoding" in response.headers) == accepted
 
 
 def test_only_listed_origins_may_use_the_service(predictors: dict[str, Predictor]) -> None:

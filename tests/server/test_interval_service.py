@@ -13,7 +13,7 @@ import tempograph
 from exploring import accessibility_problems, answers, expect
 from intervals import interval_graph, random_intervals
 from live_service import live_service
-from serving import Served, client_of
+from serving import Served, client_of, count_units
 from tempograph import Client, Predictor, TemporalGraph
 from tempograph.data.spans import Bounds
 from tempograph.server.fact_lookup import FactLookup
@@ -119,6 +119,52 @@ def test_a_batch_marks_the_questions_that_are_not_ranked(client: TestClient) -> 
     results = client.post("/api/v1/complete/batch", json=body).json()["results"]
     assert [result["completion"] is None for result in results] == [False, True, False]
     assert "relations cannot be ranked" in results[1]["error"]
+
+
+def test_intervals_and_their_evidence_are_found_in_units(
+    client: TestClient, predictor: Predictor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = {"subject": "e0", "relation": "r0", "object": "e1"}
+    options = {"top": 5, "evidence": 2}
+    wanted = predictor.when(*question.values(), **options)  # type: ignore[arg-type]
+    units = count_units(monkeypatch)
+    reply = client.post("/api/v1/complete", json=question | options).json()
+    assert len(units) > 6, "steps, then answers"
+    assert [each["name"] for each in reply["answers"]] == [each.name for each in wanted.answers]
+    effects = [[fact["effect"] for fact in each["evidence"]] for each in reply["answers"]]
+    assert effects == [
+        pytest.approx([fact.effect for fact in each.evidence]) for each in wanted.answers
+    ]
+    alone = len(units)
+    both = {"questions": [question, question | {"time": "1994", "object": None}]}
+    results = client.post("/api/v1/complete/batch", json=both | options).json()["results"]
+    assert results[0]["completion"]["answers"] == reply["answers"]
+    assert len(units) > 2 * alone
+    for strict, status in ((True, 422), (False, 200)):
+        body = both | {"new": True, "strict": strict}
+        refused = client.post("/api/v1/complete/batch", json=body)
+        assert refused.status_code == status and "new leaves out steps" in refused.text
+
+
+def test_evidence_over_a_period_is_that_of_the_best_step(
+    client: TestClient, predictor: Predictor
+) -> None:
+    wanted = predictor.objects("e0", "r0", "1991", until="1997", evidence=3)
+    question = {"subject": "e0", "relation": "r0", "time": "1991", "until": "1997"}
+    for answer in wanted.answers[:3]:
+        body = question | {"object": answer.name, "most": 3}
+        found = client.post("/api/v1/evidence", json=body).json()
+        assert found["rank"] == answer.rank
+        assert found["probability"] == pytest.approx(answer.probability)
+        assert [each["time"] for each in found["evidence"]] == [e.time for e in answer.evidence]
+        assert found["time"] in predictor.graph.times[1:8]
+        alone = predictor.objects("e0", "r0", found["time"], evidence=0)
+        assert found["probability"] == pytest.approx(
+            next(each.probability for each in alone.answers if each.name == answer.name)
+        )
+    wrong = client.post("/api/v1/evidence", json=body | {"until": "199"})
+    assert (wrong.status_code, wrong.json()["part"]) == (404, "until")
+    assert set(wrong.json()["suggestions"]) <= set(predictor.graph.times)
 
 
 def test_scans_say_what_they_cannot_do(client: TestClient) -> None:

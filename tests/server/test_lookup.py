@@ -106,7 +106,7 @@ def test_a_snapshot_contains_the_facts_among_an_entity_and_its_neighbors(
             nodes = [node.name for node in found.nodes]
             assert nodes[0] == entity and set(nodes[1:]) <= others
             assert len(nodes) == min(max_nodes, 1 + len(others))
-            assert found.neighbours == len(others)
+            assert found.neighbors == len(others)
             among = [fact for fact in here if fact["subject"] in nodes and fact["object"] in nodes]
             assert found.facts == len(among) and len(found.edges) == min(max_edges, len(among))
             edges = [edge.model_dump(exclude={"split"}) for edge in found.edges]

@@ -27,6 +27,9 @@ def test_runs_are_named_after_their_folders_unless_renamed() -> None:
     assert named == {"one": "a/one", "two": "b/one"}
     with raises(ConfigError, "service.same_name", run="one", folder="b/one"):
         named_runs(["a/one", "b/one"])
+    for argument in ("=a/one", "one=", "/"):
+        with raises(ConfigError, "service.no_name", argument=argument):
+            named_runs([argument])
 
 
 def test_a_service_needs_runs_and_positive_limits() -> None:

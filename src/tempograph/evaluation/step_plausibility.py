@@ -56,9 +56,24 @@ def step_plausibility(
     of them, where few train facts begin or end, are interpolated. So a long time axis takes little
     longer. Steps come in order, so that each is encoded once.
     """
+    steps = range(model.timeline.num_steps) if steps is None else steps
+    scored = scored_steps(model.timeline, steps)
+    found = plausibility_at(model, triples, calibrator, scored, budget, progress, scorer)
+    return interpolate(found, scored, steps)
+
+
+@torch.inference_mode()
+def plausibility_at(
+    model: Model,
+    triples: Tensor,
+    calibrator: Calibrator,
+    scored: Tensor,
+    budget: int | None = None,
+    progress: Progress | None = None,
+    scorer: Callable[[Queries], Tensor] | None = None,
+) -> Tensor:
+    """The plausibility of triples [n, 3] at some steps [k], [k, n]."""
     timeline, scorer = model.timeline, scorer or model.scores
-    steps = range(timeline.num_steps) if steps is None else steps
-    scored = scored_steps(timeline, steps)
     count, total = len(triples), len(triples) * len(scored)
     budget = memory_budget("ranking", model.device) if budget is None else budget
     size = max(1, budget // (2 * timeline.num_entities * model.bytes_per_candidate))
@@ -74,7 +89,7 @@ def step_plausibility(
         found[pair] = log_probs[:, 0].view(2, -1).mean(0)
         if progress is not None:
             progress(start + len(pair), total)
-    return _interpolate(found.view(len(scored), count), scored, steps)
+    return found.view(len(scored), count)
 
 
 def cross_fitted_plausibility(
@@ -108,7 +123,7 @@ def cross_fitted_plausibility(
     return found
 
 
-def _interpolate(values: Tensor, scored: Tensor, steps: range) -> Tensor:
+def interpolate(values: Tensor, scored: Tensor, steps: range) -> Tensor:
     """Values [scored steps, n] at all steps, linearly between scored ones, [n, steps]."""
     every = torch.arange(steps.start, steps.stop, device=scored.device)
     after = torch.searchsorted(scored, every)

@@ -79,9 +79,7 @@ class TED(Model):
             DecayedCounts(key, answer, start, rate, timeline, end)
             for key in self._keys(self.facts[:, 0], self.facts[:, 1])
         ]
-        self.lowest = -rate * timeline.num_steps
         self.capacity = max(min_capacity, MAX_FACTS if timeline.past_only else len(self.facts))
-        self.span = math.log(self.capacity) - self.lowest + 1
 
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each query, [queries, entities].
@@ -102,7 +100,15 @@ class TED(Model):
     def _set_scores(self, number: int, key: Tensor, time: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Row, answer and score of a set, the narrowest of which is number 0, for its keys [n]."""
         row, answer, value = self.sets[number].at(key, time)
-        return row, answer, (value - self.lowest) / self.span + (2 - number)
+        return row, answer, self._scaled(value, time[row]) + (2 - number)
+
+    def _scaled(self, value: Tensor, time: Tensor) -> Tensor:
+        """Logs of sums, scaled to 0..1 for the steps of the data and those up to the query.
+
+        Steps after both do not matter, so that a longer time grid has the same answers.
+        """
+        lowest = -self.rate * (time.clamp(min=self.timeline.history_end) + 1).double()
+        return (value - lowest) / (math.log(self.capacity) - lowest + 1)
 
     def _put_set(self, scores: Tensor, number: int, key: Tensor, time: Tensor) -> None:
         """Write the scores of a set for its keys [n]."""
@@ -179,7 +185,7 @@ class TED(Model):
             removed = its_row > 0
             value[its_row[removed], its_column[removed]] = without[removed]
             value = counts.round_ties(value)
-            scaled = (value - self.lowest) / self.span + level
+            scaled = self._scaled(value, query.time) + level
             scores = torch.where((scores == -math.inf) & (value > -math.inf), scaled, scores)
         return scores
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.result_table import name_columns
 from tempograph.evaluation.fact_scores import entity_log_probs
-from tempograph.models.heads.fact_candidates import Search, propose_facts
+from tempograph.models.heads.fact_candidates import ProposalSearch, Search
 from tempograph.models.heads.fact_features import fact_features
 from tempograph.prediction.scenario import Scenario
 from tempograph.typing import Progress
@@ -94,16 +94,20 @@ class MissingSearch:
             _MAX_PROPOSALS if top is None else max(_MIN_PROPOSALS, _PROPOSALS_PER_ROW * top)
         )
 
-    def propose(self, progress: Progress | None = None) -> Tensor:
-        """The most plausible facts that are not in the data, in the order of time, [n, 4]."""
+    def proposals(self, progress: Progress | None = None) -> ProposalSearch:
+        """The search for proposals, of which no question is answered yet."""
         scenario = self._scenario
         heads = scenario.heads(progress)
         scenario.run.questions.classifier(progress)
-        facts = propose_facts(
-            heads.relation, heads.time, scenario.known_facts, self._limit, self._search, progress
-        ).facts
-        # By time, so that models that encode a step once can.
-        return facts[torch.argsort(facts[:, 3], stable=True)]
+        return ProposalSearch(
+            heads.relation, heads.time, scenario.known_facts, self._limit, self._search
+        )
+
+    def propose(self, progress: Progress | None = None) -> Tensor:
+        """The most plausible facts that are not in the data, in the order of time, [n, 4]."""
+        found = self.proposals(progress)
+        found.answer(range(len(found)), progress)
+        return by_time(found)
 
     def probability(self, facts: Tensor) -> Tensor:
         """The probability that each of some proposals [n, 4] happened, [n]."""
@@ -117,6 +121,12 @@ class MissingSearch:
             budget=self._budget,
         )
         return classifier.probability(fact_features(facts, heads.relation, heads.time), log_probs)
+
+
+def by_time(found: ProposalSearch) -> Tensor:
+    """The proposed facts in the order of time, so that models can encode each step once, [n, 4]."""
+    facts = found.proposals().facts
+    return facts[torch.argsort(facts[:, 3], stable=True)]
 
 
 def find_missing(

@@ -19,10 +19,13 @@ from tempograph.prediction.explanation import explain
 from tempograph.prediction.forecast import Forecast, ForecastFact, check_forecast
 from tempograph.prediction.scenario import Scenario
 from tempograph.prediction.time_notes import time_notes
+from tempograph.training.occurrence_proposals import ProposedFacts
 from tempograph.typing import Progress
 
 _PROPOSALS_PER_ROW: Final = 3
 """Facts that are classified for each row of a step."""
+_BATCH: Final = 256
+"""Facts that are classified together."""
 
 
 class StepForecast(NamedTuple):
@@ -65,14 +68,25 @@ class Outlook:
         budget: int | None = None,
     ) -> StepForecast:
         """The facts that may happen at a step, in no order; enough for the `top` most likely."""
+        parts = self.propose(step, search, top)
+        found = (self.probability(step, part, budget) for part in parts)
+        return StepForecast(torch.cat([part.facts for part in parts]), torch.cat(list(found)))
+
+    def propose(
+        self, step: int, search: Search | None = None, top: int | None = None
+    ) -> list[ProposedFacts]:
+        """The facts of `at` without their probabilities, in parts, at least one."""
         source, now = self.scenario.occurrences, self.now(step)
         limit = None if top is None else max(source.limit(now), _PROPOSALS_PER_ROW * top)
-        proposals = source.propose(self.classifier, step, now, limit, search)
-        log_probs = source.log_probs(proposals.facts, now, budget)
-        probability = self.classifier.probability(
-            proposals.features, log_probs, proposals.recurring
-        )
-        return StepForecast(proposals.facts, probability)
+        found = source.propose(self.classifier, step, now, limit, search)
+        starts = range(0, max(1, len(found.facts)), _BATCH)
+        return [found.take(slice(start, start + _BATCH)) for start in starts]
+
+    def probability(self, step: int, proposals: ProposedFacts, budget: int | None = None) -> Tensor:
+        """The probability that each of some proposed facts happens at a step, [n]."""
+        now = self.now(step)
+        log_probs = self.scenario.occurrences.log_probs(proposals.facts, now, budget)
+        return self.classifier.probability(proposals.features, log_probs, proposals.recurring)
 
     def summary(self, steps: range, facts: Sequence[ForecastFact] = ()) -> Forecast:
         """The forecast for some steps with the facts that were found."""

@@ -204,7 +204,9 @@ class Predictor:
     ) -> Completion:
         scenario, fact = self.scenario.locate(*parts)
         if until is not None:
-            scenario, last = scenario.at(until)
+            # Both are counted from the last step of the data.
+            ahead, last = self.scenario.at(until)
+            scenario = scenario if ahead is self.scenario else ahead
             scenario.check_period(fact, last)
             ranking = rank_period(score_period(scenario, fact, last, new), fact, last, top)
             return name_and_explain(scenario, ranking, evidence)

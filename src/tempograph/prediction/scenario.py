@@ -18,6 +18,7 @@ from tempograph.data.arrow_tables import plain_time
 from tempograph.data.fact_ids import FactBatch
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import Facts, Name, TemporalGraph, When, rows_in
+from tempograph.data.importers.later_steps import MAX_NEW_STEPS, later_labels
 from tempograph.data.importers.option_words import PYTHON
 from tempograph.data.row_errors import RowError
 from tempograph.data.span_lookup import SpanLookup
@@ -235,11 +236,18 @@ class Scenario:
         return replace(before, number=before.number + 1, additions=before.additions.then(added))
 
     def reaching(self, times: tuple[str, ...]) -> Scenario:
-        """The scenario with the further steps of a longer grid; nothing is known of them."""
+        """The scenario with the further steps of a longer grid; nothing is known of them.
+
+        It may have more steps than that, so that it is not built again for each farther time.
+        """
         if len(times) <= len(self.graph.times):
             return self
         if self._later is None or len(self._later.graph.times) < len(times):
-            later = self.graph.with_later_times(times[len(self.graph.times) :])
+            needed = times[len(self.graph.times) :]
+            spare = later_labels(
+                self.graph, min(MAX_NEW_STEPS, 2 ** (len(needed) - 1).bit_length())
+            )
+            later = self.graph.with_later_times(needed + spare[len(needed) :])
             history_end = len(self.graph.times) - 1
             self._later = Scenario(self.run, self.cache_bytes, self.base, later, history_end)
         return self._later

@@ -12,11 +12,10 @@ from fastapi.responses import HTMLResponse, Response
 from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader
 from starlette.exceptions import HTTPException
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import Receive, Scope, Send
 
 from tempograph.server.api_description import PROBLEMS, TAGS, complete_description
-from tempograph.server.json_responses import COMPRESSION, MIN_COMPRESSED
+from tempograph.server.json_responses import COMPRESSION, MIN_COMPRESSED, GzipForClients
 from tempograph.server.lookup_routes import lookup_routes
 from tempograph.server.operation_routes import Operations, operation_routes
 from tempograph.server.page_files import PageFiles
@@ -129,7 +128,7 @@ def create_app(
     async def explorer() -> str:
         return files.page
 
-    app.add_middleware(GZipMiddleware, minimum_size=MIN_COMPRESSED, compresslevel=COMPRESSION)
+    app.add_middleware(GzipForClients, minimum_size=MIN_COMPRESSED, compresslevel=COMPRESSION)
     app.mount(f"/{files.address}", files)
     max_facts = service.limits.facts
     described = (

@@ -25,7 +25,7 @@ from tempograph.server.schema.lookups import (
 from tempograph.server.schema.members import NameOrId, Parts
 
 _MAX_LABELS: Final = 20_000
-_TIME_PARTS: Final = ("time", "first", "last", "from", "to")
+_TIME_PARTS: Final = ("time", "first", "last", "until", "from", "to")
 _RELATION_PARTS: Final = ("relation", "relations")
 
 
@@ -164,7 +164,7 @@ class GraphBrowser:
             time=self.graph.times[step],
             nodes=[NameCount(name=names[node], facts=count) for node, count in nodes],
             edges=self.facts.describe(edges[:max_edges]),
-            neighbours=len(neighbors),
+            neighbors=len(neighbors),
             facts=len(edges),
         )
 

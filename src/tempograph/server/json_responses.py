@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Final
 
 from pydantic import TypeAdapter
+from starlette.datastructures import Headers
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from tempograph.server.lookup_threads import LookupThreads
 
@@ -28,7 +32,7 @@ async def respond_large(
     request: Request, encoded: Callable[[], bytes], threads: LookupThreads
 ) -> Response:
     """A response that is encoded on another thread, and compressed if the client accepts that."""
-    accepted = "gzip" in request.headers.get("accept-encoding", "")
+    accepted = accepts_gzip(request.headers.get("accept-encoding", ""))
 
     def prepare() -> Response:
         body = encoded()
@@ -38,6 +42,29 @@ async def respond_large(
         return Response(gzip.compress(body, COMPRESSION), headers=headers, media_type=MEDIA_TYPE)
 
     return await threads.run(prepare)
+
+
+def accepts_gzip(accepted: str) -> bool:
+    """Whether a header Accept-Encoding allows gzip: `gzip;q=0` does not."""
+    for each in accepted.lower().split(","):
+        coding, *parameters = (part.strip() for part in each.split(";"))
+        if coding == "gzip":
+            return not any(re.fullmatch(r"q=0(\.0*)?", parameter) for parameter in parameters)
+    return False
+
+
+class GzipForClients(GZipMiddleware):
+    """Compresses responses for clients that accept gzip, and for no others."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request, or another ASGI scope."""
+        if scope["type"] == "http":
+            # Starlette compresses whenever the header contains the word.
+            accepted = accepts_gzip(Headers(scope=scope).get("accept-encoding", ""))
+            headers = [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]
+            headers += [(b"accept-encoding", b"gzip")] if accepted else []
+            scope = {**scope, "headers": headers}
+        await super().__call__(scope, receive, send)
 
 
 def encode(value: Any) -> bytes:

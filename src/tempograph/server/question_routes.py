@@ -12,8 +12,9 @@ from pydantic import BaseModel
 
 from tempograph.device import release_free_memory
 from tempograph.server.api_description import BODY_PROBLEMS, PREFIX, Tag
+from tempograph.server.batch_completions import complete_batch
 from tempograph.server.batch_scores import score_facts
-from tempograph.server.completions import complete, complete_batch, explain
+from tempograph.server.completions import complete, explain
 from tempograph.server.json_responses import encode, encode_list, respond, respond_large
 from tempograph.server.line_stream import LINES, stream_lines
 from tempograph.server.request_bodies import client_of, describe_body, describe_lines, read_body

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 
 from tempograph.models.heads.fact_candidates import Search
 from tempograph.prediction.forecast import ForecastFact
-from tempograph.prediction.missing import MissingFacts, MissingSearch
+from tempograph.prediction.missing import MissingFacts, MissingSearch, by_time
 from tempograph.prediction.outlook import Outlook, StepForecast, find_steps
 from tempograph.prediction.scenario import Scenario
 from tempograph.prediction.scoring import measured_scenario, most_surprising, score_columns
@@ -32,6 +33,7 @@ from tempograph.server.schema.scan_lines import (
     SurprisingLine,
 )
 from tempograph.server.served_run import ServedRun
+from tempograph.training.occurrence_proposals import ProposedFacts
 
 MissingLines = AsyncIterator[ProgressLine | MissingLine | EndLine]
 SurprisingLines = AsyncIterator[ProgressLine | SurprisingLine | EndLine]
@@ -49,7 +51,15 @@ async def scan_missing(run: ServedRun, request: MissingRequest, client: str) -> 
     questions = run.predictor.run.questions
     await run.fit("missing", lambda: (questions.heads(), questions.classifier()))
     scan = MissingSearch(scenario, search, None if at_least is not None else request.top)
-    proposals = await run.work(scan.propose, client)
+    candidates = await run.work(scan.proposals, client)
+
+    def answer(questions: Sequence[int]) -> None:
+        candidates.answer(range(questions[0], questions[-1] + 1))
+
+    questions_left = range(len(candidates))
+    async for _ in run.units(questions_left, answer, _MAX_ITEMS, client, admitted=True):
+        pass
+    proposals = await run.work(partial(by_time, candidates), client, admitted=True)
     yield ProgressLine(done=0, total=len(proposals))
     parts = [torch.empty(0, dtype=torch.float64, device=proposals.device)]
     index = range(len(proposals))
@@ -64,7 +74,9 @@ async def scan_missing(run: ServedRun, request: MissingRequest, client: str) -> 
     def name_facts() -> list[dict[str, Any]]:
         found = MissingFacts(proposals, torch.cat(parts))
         if at_least is not None:
-            table = found.at_least(at_least).table(scenario.graph)
+            found = found.at_least(at_least)
+            _check_count(run, found, at_least)
+            table = found.table(scenario.graph)
         else:
             table = found.by_triple(scenario.graph, request.top)
         rows: list[dict[str, Any]] = table.to_pylist()
@@ -125,13 +137,13 @@ async def scan_forecast(run: ServedRun, request: ForecastRequest, client: str) -
     outlook, steps = await run.work(prepare, client)
     yield ProgressLine(done=0, total=len(steps))
 
-    def search_steps(chunk: Sequence[int]) -> list[StepForecast]:
-        found = (outlook.at(step, search, request.top) for step in chunk)
-        return [each.best(request.top, request.min_probability) for each in found]
-
     single = list[StepForecast]()
-    async for done, found in run.units(steps, search_steps, len(steps), client, admitted=True):
-        single += (each.row(number) for each in found for number in range(len(each.facts)))
+    for done, step in enumerate(steps, 1):
+        propose = partial(outlook.propose, step, search, request.top)
+        proposals = await run.work(propose, client, admitted=True)
+        found = await _probabilities(run, outlook, step, proposals, client)
+        best = found.best(request.top, request.min_probability)
+        single += (best.row(number) for number in range(len(best.facts)))
         yield ProgressLine(done=done, total=len(steps))
 
     def describe(chunk: Sequence[StepForecast]) -> list[ForecastFact]:
@@ -146,6 +158,18 @@ async def scan_forecast(run: ServedRun, request: ForecastRequest, client: str) -
     )
 
 
+async def _probabilities(
+    run: ServedRun, outlook: Outlook, step: int, proposals: list[ProposedFacts], client: str
+) -> StepForecast:
+    """The proposed facts of a step with their probabilities."""
+
+    def probability(parts: Sequence[ProposedFacts]) -> list[torch.Tensor]:
+        return [outlook.probability(step, part) for part in parts]
+
+    found = await run.in_units(proposals, probability, len(proposals), client, admitted=True)
+    return StepForecast(torch.cat([part.facts for part in proposals]), torch.cat(found))
+
+
 def _search(run: ServedRun, request: MissingRequest | ForecastRequest) -> Search:
     browser = run.browser
     return Search(
@@ -158,6 +182,16 @@ def _search(run: ServedRun, request: MissingRequest | ForecastRequest) -> Search
         ],
         browser.span(request.first, request.last) if isinstance(request, MissingRequest) else None,
     )
+
+
+def _check_count(run: ServedRun, found: MissingFacts, at_least: float) -> None:
+    count, limit = len(found.facts), run.limits.facts
+    if count > limit:
+        highest = float(found.probability[found.order()[limit - 1]])
+        raise invalid(
+            f"{count:,} facts have a probability of at least {at_least:g}, and a response has at "
+            f"most {limit:,}; search a part of the data, or for facts of at least {highest:.3g}"
+        )
 
 
 def _check_top(run: ServedRun, top: int) -> None:

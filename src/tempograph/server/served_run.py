@@ -264,9 +264,10 @@ class ServedRun:
         work: Callable[[Sequence[Item]], Sequence[Result]],
         max_items: int,
         client: str,
+        admitted: bool = False,
     ) -> list[Result]:
         """The result for each item, computed in units."""
-        units = self.units(items, work, max_items, client)
+        units = self.units(items, work, max_items, client, admitted)
         return [result async for _, results in units for result in results]
 
 

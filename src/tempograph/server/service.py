@@ -151,6 +151,8 @@ def named_runs(arguments: Sequence[str]) -> dict[str, Path]:
         name, equals, folder = argument.partition("=")
         if not equals or Path(argument).exists():
             name, folder = Path(argument).resolve().name, argument
+        if not name or not folder:
+            raise ConfigError(f"'{argument}' needs a name and a folder; write NAME=FOLDER")
         if name in named:
             raise ConfigError(f"two runs are named '{name}'; rename one: NAME={folder}")
         named[name] = Path(folder)

@@ -35,7 +35,7 @@ class ProposedFacts(NamedTuple):
     recurring: Tensor
     features: Tensor
 
-    def take(self, index: Tensor) -> ProposedFacts:
+    def take(self, index: Tensor | slice) -> ProposedFacts:
         """The proposals at an index."""
         return ProposedFacts(*(column[index] for column in self))
 

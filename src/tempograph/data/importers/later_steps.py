@@ -16,7 +16,7 @@ from tempograph.errors import QueryError
 from tempograph.typing import Granularity
 
 MAX_NEW_STEPS: Final = 10_000
-"""Steps after the last one that a grid is continued by at most."""
+"""How many steps a grid is continued after its last one at most."""
 _LATER: Final = re.compile(r"\+0*[1-9]\d{0,17}", re.ASCII)
 """A step that is counted from the last one."""
 _LABEL_PATTERNS: Final[dict[Granularity | None, str]] = {
@@ -42,7 +42,7 @@ def extend_times(
     grid = find_grid(graph)
     if grid is None and all(_LATER.fullmatch(label) for label in new):
         more = max(int(label) for label in new)
-        return graph.with_later_times(tuple(f"+{step + 1}" for step in range(more))), {}
+        return graph.with_later_times(later_labels(graph, more)), {}
     if grid is None:
         first, end = graph.times[0], graph.times[-1]
         why = (
@@ -77,6 +77,15 @@ def later_label(graph: TemporalGraph, when: str) -> str | None:
         return f"+{int(when)}"
     granularity, last = grid
     return step_labels(last + int(when), last + int(when), granularity)[0]
+
+
+def later_labels(graph: TemporalGraph, count: int) -> tuple[str, ...]:
+    """The labels of so many steps after the last one."""
+    grid = find_grid(graph)
+    if grid is None:
+        return tuple(f"+{step + 1}" for step in range(count))
+    granularity, last = grid
+    return step_labels(last + 1, last + count, granularity)
 
 
 def describe_steps(graph: TemporalGraph, count: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -69,56 +69,102 @@ def propose_facts(
     p(r | s, o, t). The other half are train triples at other steps, by their number of train facts
     times p(t | s, r, o). Both searches are exhaustive.
     """
-    search, timeline = search or Search(), relation_head.timeline
-    pairs, triples, count = _pair_steps(timeline, search), *_triples(timeline, search)
-    log_count = count.float().log()
-    found, lowest = [], []
-    done, total = 0, len(pairs) + len(triples)
-    for head, questions, extra, per_question in (
-        (relation_head, pairs, torch.zeros(len(pairs), device=pairs.device), _RELATIONS_PER_PAIR),
-        (time_head, triples, log_count, limit),
-    ):
-        known = KnownParts(known_facts, timeline.sizes, head.column)
-        best, value = questions[:0], extra[:0]
-        for index in _batches(head, len(questions), questions.device):
-            new, new_value = _best_new(
-                head, questions[index], extra[index], known, search, min(per_question, limit)
-            )
-            best, value = torch.cat([best, new]), torch.cat([value, new_value])
-            if len(value) > limit:
-                kept = value.topk(limit).indices
-                best, value = best[kept], value[kept]
-            done += len(index)
-            if progress is not None:
-                progress(done, total)
-        found.append(best)
-        lowest.append(float(value.min()) if len(value) >= limit else -math.inf)
-    return Proposals(torch.unique(torch.cat(found), dim=0), *lowest)
+    found = ProposalSearch(relation_head, time_head, known_facts, limit, search)
+    found.answer(range(len(found)), progress)
+    return found.proposals()
 
 
-def _best_new(
-    head: QuestionHead,
-    questions: Tensor,
-    extra: Tensor,
-    known: KnownParts,
-    search: Search,
-    per_question: int,
-) -> tuple[Tensor, Tensor]:
-    """The best facts that complete questions [n, 4] and are not known, and their values."""
-    log_probs = torch.log_softmax(head.scores(questions), 1) + extra[:, None]
-    log_probs[known(questions)] = -torch.inf
-    every = torch.arange(head.num_candidates, device=questions.device)
-    log_probs[:, ~search.allows(head.asked, every)] = -torch.inf
-    best = log_probs.topk(min(per_question, head.num_candidates), dim=1)
-    row, place = (best.values > -torch.inf).nonzero().unbind(1)
-    facts = questions[row]
-    facts[:, head.column] = best.indices[row, place]
-    return facts, best.values[row, place]
+class ProposalSearch:
+    """The search of `propose_facts`, whose questions can be answered a few at a time."""
+
+    def __init__(
+        self,
+        relation_head: QuestionHead,
+        time_head: QuestionHead,
+        known_facts: Tensor,
+        limit: int,
+        search: Search | None = None,
+    ) -> None:
+        search, timeline = search or Search(), relation_head.timeline
+        pairs, triples, count = _pair_steps(timeline, search), *_triples(timeline, search)
+        log_count, no_count = count.float().log(), torch.zeros(len(pairs), device=pairs.device)
+        self._halves = (
+            _HalfSearch(
+                relation_head, pairs, no_count, known_facts, search, _RELATIONS_PER_PAIR, limit
+            ),
+            _HalfSearch(time_head, triples, log_count, known_facts, search, limit, limit),
+        )
+
+    def __len__(self) -> int:
+        """The number of questions."""
+        return sum(len(half.questions) for half in self._halves)
+
+    @torch.inference_mode()
+    def answer(self, questions: range, progress: Progress | None = None) -> None:
+        """Answer some of the questions, and keep the best facts; `progress` counts questions."""
+        first = 0
+        for half in self._halves:
+            stop = first + len(half.questions)
+            own = range(max(first, questions.start), min(stop, questions.stop))
+            for start in own[:: half.batch]:
+                end = min(start + half.batch, own.stop)
+                half.answer(slice(start - first, end - first))
+                if progress is not None:
+                    progress(end, len(self))
+            first = stop
+
+    def proposals(self) -> Proposals:
+        """The best facts of all questions that were answered."""
+        facts = torch.unique(torch.cat([half.facts for half in self._halves]), dim=0)
+        return Proposals(facts, *(half.lowest for half in self._halves))
 
 
-def _batches(head: QuestionHead, count: int, device: torch.device) -> Iterator[Tensor]:
-    size = max(1, memory_budget("heads", device) // head.bytes_per_question)
-    yield from torch.split(torch.arange(count, device=device), size)
+class _HalfSearch:
+    """The questions for one part of a fact [n, 4], and the best facts so far."""
+
+    def __init__(
+        self,
+        head: QuestionHead,
+        questions: Tensor,
+        extra: Tensor,
+        known_facts: Tensor,
+        search: Search,
+        per_question: int,
+        limit: int,
+    ) -> None:
+        """`extra` [n] is added to the log probabilities of the answers to each question."""
+        self.questions, self.facts, self._values = questions, questions[:0], extra[:0]
+        self.batch = max(1, memory_budget("heads", questions.device) // head.bytes_per_question)
+        """Questions that are answered at once."""
+        self._head, self._extra, self._search = head, extra, search
+        self._known = KnownParts(known_facts, head.timeline.sizes, head.column)
+        self._per_question, self._limit = min(per_question, limit), limit
+
+    @property
+    def lowest(self) -> float:
+        """The value below which there were too many facts."""
+        return float(self._values.min()) if len(self._values) >= self._limit else -math.inf
+
+    def answer(self, part: slice) -> None:
+        """Answer some of the questions."""
+        facts, values = self._best_new(self.questions[part], self._extra[part])
+        self.facts, self._values = torch.cat([self.facts, facts]), torch.cat([self._values, values])
+        if len(self._values) > self._limit:
+            kept = self._values.topk(self._limit).indices
+            self.facts, self._values = self.facts[kept], self._values[kept]
+
+    def _best_new(self, questions: Tensor, extra: Tensor) -> tuple[Tensor, Tensor]:
+        """The best facts that complete questions [n, 4] and are not known, and their values."""
+        head = self._head
+        log_probs = torch.log_softmax(head.scores(questions), 1) + extra[:, None]
+        log_probs[self._known(questions)] = -torch.inf
+        every = torch.arange(head.num_candidates, device=questions.device)
+        log_probs[:, ~self._search.allows(head.asked, every)] = -torch.inf
+        best = log_probs.topk(min(self._per_question, head.num_candidates), dim=1)
+        row, place = (best.values > -torch.inf).nonzero().unbind(1)
+        facts = questions[row]
+        facts[:, head.column] = best.indices[row, place]
+        return facts, best.values[row, place]
 
 
 def _pair_steps(timeline: Timeline, search: Search) -> Tensor:

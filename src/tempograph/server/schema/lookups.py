@@ -95,7 +95,7 @@ class SnapshotResponse(Response):
     nodes: list[NameCount]
     """The entity, then its neighbors by the number of facts that they share with it."""
     edges: list[SplitFact]
-    neighbours: int
+    neighbors: int
     """Number of neighbors, including those beyond the limit."""
     facts: int
     """Number of facts among the nodes, including those beyond the limit."""

@@ -148,6 +148,9 @@ class EvidenceRequest(RunRequest, FactRequest):
     model_config = example(**EXAMPLE_FACT, asked="subject")
 
     asked: Part = "object"
+    until: NameOrId | None = None
+    """Explain the answer over the period from `time` to here, at the step where it is most likely,
+    which is the `time` of the response."""
     most: int = Field(10, ge=0, le=1000)
     """Number of facts."""
 
