@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from tempograph.data.span_text import span_labels, span_text
 from tempograph.errors import ConfigError
+from tempograph.evaluation.interval_choice import BestIntervals
 from tempograph.evaluation.step_plausibility import step_plausibility
 from tempograph.models.base import Evidence
 from tempograph.prediction.answer import Answer
@@ -14,6 +16,23 @@ from tempograph.prediction.completion import fact_notes, named_facts
 from tempograph.prediction.explanation import explain
 from tempograph.prediction.scenario import Fact, Scenario
 from tempograph.typing import Progress
+
+
+@torch.inference_mode()
+def best_intervals(
+    scenario: Scenario,
+    triples: Tensor,
+    top: int,
+    steps: range,
+    budget: int | None = None,
+    progress: Progress | None = None,
+) -> BestIntervals:
+    """The best intervals of triples [n, 3] inside some steps, counted from the first of them."""
+    chooser = scenario.run.questions.interval_chooser(scenario.model, progress)
+    plausibility = step_plausibility(
+        scenario.model, triples, scenario.calibrator("entity"), steps, budget, progress
+    )
+    return chooser.best(plausibility, triples[:, 1], top, steps.start)
 
 
 @torch.inference_mode()
@@ -34,13 +53,9 @@ def complete_interval(
     if top < 1:
         raise ConfigError(f"top must be at least 1, found {top}")
     graph, timeline, model = scenario.graph, scenario.timeline, scenario.model
-    chooser = scenario.run.questions.interval_chooser(model, progress)
     triple = torch.tensor([fact[:3]], device=model.device)
     steps = range(len(graph.times)) if period is None else period
-    plausibility = step_plausibility(
-        model, triple, scenario.calibrator("entity"), steps, progress=progress
-    )
-    best = chooser.best(plausibility, triple[:, 1], top, steps.start)
+    best = best_intervals(scenario, triple, top, steps, progress=progress)
     known = scenario.known_facts_for(fact, 3)
     answers: list[Answer] = []
     columns = (*best.intervals, best.probability, best.overlap)

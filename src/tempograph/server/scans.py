@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from tempograph.data.spans import INTERVAL_COLUMNS
 from tempograph.models.heads.fact_candidates import Search
 from tempograph.prediction.forecast import ForecastFact
 from tempograph.prediction.missing import MissingFacts, MissingSearch
@@ -46,9 +47,8 @@ async def scan_missing(run: ServedRun, request: MissingRequest, client: str) -> 
         _check_top(run, request.top)
     search = await run.find_ids(lambda: _search(run, request))
     scenario, at_least = run.predictor.scenario, request.at_least
-    questions = run.predictor.run.questions
-    await run.fit("missing", lambda: (questions.heads(), questions.classifier()))
     scan = MissingSearch(scenario, search, None if at_least is not None else request.top)
+    await run.fit("missing", scan.fit)
     proposals = await run.work(scan.propose, client)
     yield ProgressLine(done=0, total=len(proposals))
     parts = [torch.empty(0, dtype=torch.float64, device=proposals.device)]
@@ -61,10 +61,25 @@ async def scan_missing(run: ServedRun, request: MissingRequest, client: str) -> 
         parts.append(part)
         yield ProgressLine(done=done, total=len(proposals))
 
+    found = MissingFacts(proposals, torch.cat(parts))
+    if at_least is not None:
+        found = found.at_least(at_least)
+    if scan.has_intervals:
+        found = found if at_least is not None else found.best(request.top)
+        held, facts = [proposals.new_empty(0, INTERVAL_COLUMNS)], found.facts
+
+        def hold(rows: Sequence[int]) -> torch.Tensor:
+            return scan.hold(facts[rows[0] : rows[-1] + 1])
+
+        index, most = range(len(facts)), min(_MAX_ITEMS, scan.held_together)
+        async for done, part in run.units(index, hold, most, client, admitted=True):
+            held.append(part)
+            yield ProgressLine(done=done, total=len(facts))
+        found = MissingFacts(torch.cat(held), found.probability)
+
     def name_facts() -> list[dict[str, Any]]:
-        found = MissingFacts(proposals, torch.cat(parts))
         if at_least is not None:
-            table = found.at_least(at_least).table(scenario.graph)
+            table = found.table(scenario.graph)
         else:
             table = found.by_triple(scenario.graph, request.top)
         rows: list[dict[str, Any]] = table.to_pylist()
