@@ -785,8 +785,8 @@ MESSAGES = {
         "on more steps, or set model.fit_on=valid"
     ),
     "question_models.intervals": (
-        "{graph}: its facts hold for a while; relations cannot be ranked and missing facts cannot "
-        "be searched for among such facts yet; ask for subjects, objects or intervals"
+        "{graph}: its facts hold for a while; relations cannot be ranked among such facts yet; ask "
+        "for subjects, objects or intervals"
     ),
     "questions.no_intervals": (
         "{graph}: its facts hold for a while, and a table of questions has no room for intervals; "

@@ -167,12 +167,12 @@ def print_missing(facts: Sequence[Mapping[str, Any]]) -> None:
     """Print facts that are missing from the data, each with its best times."""
     rows = [
         [
-            fact["time"],
+            _when(fact),
             ", ".join(fact[part] for part in ("subject", "relation", "object")),
             ", ".join(
                 f"{time} ({probability:.0%})"
                 for time, probability in zip(
-                    fact["other_times"], fact["other_probabilities"], strict=True
+                    fact.get("other_times", ()), fact.get("other_probabilities", ()), strict=True
                 )
                 if probability >= _SHOWN_PROBABILITY
             ),

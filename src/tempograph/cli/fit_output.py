@@ -41,13 +41,11 @@ def print_fit(result: FitResult, folder: Path) -> None:
     out.print(describe_basis(result.run.results, len(graph.train)), soft_wrap=True)
     out.print(f"Trust report: {result.report}", soft_wrap=True)
     forecasts = result.run.timeline.past_only
-    # Nothing searches for missing facts that hold for a while.
-    scan = "surprising" if graph.has_intervals else "missing"
     time = "+1" if forecasts else graph.times[-1]
     subject, relation, time = map(quote, (graph.entities[0], graph.relations[0], time))
     out.print(
         f"Next: tempograph complete {run} --subject {subject} --relation {relation} --time {time}, "
-        f"or tempograph {'forecast' if forecasts else scan} {run}",
+        f"or tempograph {'forecast' if forecasts else 'missing'} {run}",
         soft_wrap=True,
     )
 

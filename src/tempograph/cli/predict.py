@@ -219,8 +219,9 @@ def missing(
 ) -> None:
     """Find facts that probably happened and are not in the data.
 
-    There is one row for each subject, relation and object, at its most likely time. The probability
-    is that the fact happened, if as many facts are missing as were held out for validation.
+    There is one row for each subject, relation and object, at its most likely time, which is an
+    interval if facts hold for a while. The probability is that the fact happened, if as many facts
+    are missing as were held out for validation.
 
     Example: **tempograph missing runs/mine --entity China --first 2014-06-01 --last 2014-06-30**
     """

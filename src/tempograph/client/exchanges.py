@@ -129,7 +129,9 @@ class Exchanges:
         with show_progress("searching for missing facts", progress) as advance:
             reply = ScanReply(advance)
             yield ApiRequest("missing", body, reply.read_line)
-        return ResultTable(reply.table(MISSING_TRIPLES if at_least is None else MISSING))
+        # Each triple has several steps or one interval.
+        steps = at_least is None and not reply.has_intervals
+        return ResultTable(reply.table(MISSING_TRIPLES if steps else MISSING))
 
     def surprising(
         self, splits: Sequence[Split], top: int, progress: ProgressOption

@@ -153,10 +153,15 @@ class ScanReply:
         elif self._advance is not None:
             self._advance(event["done"], event["total"])
 
+    @property
+    def has_intervals(self) -> bool:
+        """Whether facts hold for a while."""
+        return any("start" in fact for fact in self._facts)
+
     def table(self, schema: pa.Schema) -> pa.Table:
         """All facts; a score that is null rules the fact out."""
         self._check_end()
-        if any("start" in fact for fact in self._facts):
+        if self.has_intervals:
             # Facts that hold for a while say since when until when, after their time.
             for position, name in enumerate(("start", "end"), len(_NAMES)):
                 schema = schema.insert(position, pa.field(name, pa.string()))

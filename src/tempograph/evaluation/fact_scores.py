@@ -121,11 +121,13 @@ def entity_log_probs(
     known: KnownAnswers,
     calibrator: Calibrator,
     budget: int | None = None,
+    progress: Progress | None = None,
 ) -> Tensor:
     """Log probabilities of the objects and of the subjects of facts [n, 4], [n, 2].
 
     Other known answers are left out.
     """
-    log_probability = score_facts(model, facts, known, calibrator, budget).log_probability
+    found = score_facts(model, facts, known, calibrator, budget, progress)
+    log_probability = found.log_probability
     assert log_probability is not None
     return log_probability.view(2, -1).T.contiguous()

@@ -10,7 +10,13 @@ from torch import Tensor
 
 from tempograph.data.span_text import span_labels, span_text
 from tempograph.errors import ConfigError
-from tempograph.evaluation.step_plausibility import interpolate, plausibility_at, scored_steps
+from tempograph.evaluation.interval_choice import BestIntervals
+from tempograph.evaluation.step_plausibility import (
+    interpolate,
+    plausibility_at,
+    scored_steps,
+    step_plausibility,
+)
 from tempograph.models.base import Evidence
 from tempograph.prediction.answer import Answer
 from tempograph.prediction.answers import Completion
@@ -122,6 +128,23 @@ class IntervalSearch:
             )
         names = (graph.entities[fact[0]], graph.relations[fact[1]], graph.entities[fact[2]])
         return Completion(*names, None, "time", tuple(answers), fact_notes(scenario, fact))
+
+
+@torch.inference_mode()
+def best_intervals(
+    scenario: Scenario,
+    triples: Tensor,
+    top: int,
+    steps: range,
+    budget: int | None = None,
+    progress: Progress | None = None,
+) -> BestIntervals:
+    """The best intervals of triples [n, 3] inside some steps, counted from the first of them."""
+    chooser = scenario.run.questions.interval_chooser(scenario.model, progress)
+    plausibility = step_plausibility(
+        scenario.model, triples, scenario.calibrator("entity"), steps, budget, progress
+    )
+    return chooser.best(plausibility, triples[:, 1], top, steps.start)
 
 
 def complete_interval(

@@ -356,6 +356,10 @@ class Predictor:
         `top` as a table, and writes it to the Parquet file `out`, if given. With `at_least`, writes
         every fact with at least this probability to `out`, one row for each step, in the order of
         time, and returns the number of facts.
+
+        If facts hold for a while, `probability` is that such a fact exists, whenever it holds, and
+        each triple has one row with its best interval inside the period, as `when` finds it.
+        Triples that are known to hold at some time are not proposed.
         """
         if top < 1:
             raise ConfigError(f"top must be at least 1, found {top}")
@@ -373,11 +377,9 @@ class Predictor:
             scenario.period(first, last),
         )
         with show_progress("searching for missing facts", progress) as advance:
-            found = find_missing(
-                scenario, search, None if at_least is not None else top, advance, budget
-            )
+            limit = None if at_least is not None else top
+            found = find_missing(scenario, search, limit, advance, budget, at_least)
         if at_least is not None and out is not None:
-            found = found.at_least(at_least)
             write_table(found.table(graph), Path(out))
             return len(found.facts)
         table = found.by_triple(graph, top)

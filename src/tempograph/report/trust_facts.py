@@ -64,7 +64,7 @@ def _example(number: int, example: ExampleAnswer) -> list[Block]:
 
 def missing_blocks(run: Run, facts: Sequence[Mapping[str, Any]]) -> list[Block]:
     rows = [
-        [*(fact[part] for part in ("time", "subject", "relation", "object")), _share(fact)]
+        [_when(fact), *(fact[part] for part in ("subject", "relation", "object")), _share(fact)]
         for fact in facts
     ]
     columns = ("time", "subject", "relation", "object", "probability")

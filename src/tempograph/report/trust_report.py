@@ -110,9 +110,6 @@ def make_trust_report(run: Run, stage: StageProgress) -> TrustReport:
     predictor = Predictor(run)
     with stage("searching for surprising facts") as progress:
         surprising = predictor.surprising(("valid", "test"), _FACTS, progress)
-    if run.graph.has_intervals:
-        # Nothing searches for missing facts that hold for a while.
-        return TrustReport(run, figures, examples, surprising)
     if run.timeline.past_only:
         with stage("forecasting") as progress:
             forecast = predictor.forecast(top=_FACTS, progress=progress)

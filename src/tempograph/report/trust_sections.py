@@ -66,8 +66,6 @@ def trust_blocks(
 ) -> list[Block]:
     """All blocks of a trust report; a forecaster has a forecast in place of missing facts."""
     found = missing_blocks(run, missing) if forecast is None else forecast_blocks(run, forecast)
-    if run.graph.has_intervals:
-        found = []
     return [
         *_summary(run, figures),
         *_other_figures(run),

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from tempograph.data.spans import INTERVAL_COLUMNS
 from tempograph.models.heads.fact_candidates import Search
 from tempograph.prediction.forecast import ForecastFact
 from tempograph.prediction.missing import MissingFacts, MissingSearch, by_time
@@ -48,18 +49,12 @@ async def scan_missing(run: ServedRun, request: MissingRequest, client: str) -> 
         _check_top(run, request.top)
     search = await run.find_ids(lambda: _search(run, request))
     scenario, at_least = run.predictor.scenario, request.at_least
-    questions = run.predictor.run.questions
-    await run.fit("missing", lambda: (questions.heads(), questions.classifier()))
     scan = MissingSearch(scenario, search, None if at_least is not None else request.top)
-    candidates = await run.work(scan.proposals, client)
-
-    def answer(questions: Sequence[int]) -> None:
-        candidates.answer(range(questions[0], questions[-1] + 1))
-
-    questions_left = range(len(candidates))
-    async for _ in run.units(questions_left, answer, _MAX_ITEMS, client, admitted=True):
-        pass
-    proposals = await run.work(partial(by_time, candidates), client, admitted=True)
+    await run.fit("missing", scan.fit)
+    if scan.has_intervals:
+        proposals = await run.work(scan.propose, client)
+    else:
+        proposals = await _propose_events(run, scan, client)
     yield ProgressLine(done=0, total=len(proposals))
     parts = [torch.empty(0, dtype=torch.float64, device=proposals.device)]
     index = range(len(proposals))
@@ -71,11 +66,25 @@ async def scan_missing(run: ServedRun, request: MissingRequest, client: str) -> 
         parts.append(part)
         yield ProgressLine(done=done, total=len(proposals))
 
+    found = MissingFacts(proposals, torch.cat(parts))
+    if at_least is not None:
+        found = found.at_least(at_least)
+        _check_count(run, found, at_least)
+    if scan.has_intervals:
+        found = found if at_least is not None else found.best(request.top)
+        held, facts = [proposals.new_empty(0, INTERVAL_COLUMNS)], found.facts
+
+        def hold(rows: Sequence[int]) -> torch.Tensor:
+            return scan.hold(facts[rows[0] : rows[-1] + 1])
+
+        index, most = range(len(facts)), min(_MAX_ITEMS, scan.held_together)
+        async for done, part in run.units(index, hold, most, client, admitted=True):
+            held.append(part)
+            yield ProgressLine(done=done, total=len(facts))
+        found = MissingFacts(torch.cat(held), found.probability)
+
     def name_facts() -> list[dict[str, Any]]:
-        found = MissingFacts(proposals, torch.cat(parts))
         if at_least is not None:
-            found = found.at_least(at_least)
-            _check_count(run, found, at_least)
             table = found.table(scenario.graph)
         else:
             table = found.by_triple(scenario.graph, request.top)
@@ -86,6 +95,18 @@ async def scan_missing(run: ServedRun, request: MissingRequest, client: str) -> 
     for row in rows:
         yield MissingLine(fact=MissingFact(**row))
     yield EndLine(facts=len(rows))
+
+
+async def _propose_events(run: ServedRun, scan: MissingSearch, client: str) -> torch.Tensor:
+    """What a search proposes if facts are events, found in units, [n, 4]."""
+    found = await run.work(scan.proposals, client)
+
+    def answer(questions: Sequence[int]) -> None:
+        found.answer(range(questions[0], questions[-1] + 1))
+
+    async for _ in run.units(range(len(found)), answer, _MAX_ITEMS, client, admitted=True):
+        pass
+    return await run.work(lambda: by_time(found.proposals().facts), client, admitted=True)
 
 
 async def scan_surprising(

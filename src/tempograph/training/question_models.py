@@ -34,8 +34,11 @@ from tempograph.evaluation.probabilities import Calibrator
 from tempograph.models.base import Model
 from tempograph.models.heads.fact_classifier import FactClassifier
 from tempograph.models.heads.fact_features import FEATURES
+from tempograph.models.heads.held_classifier import HeldClassifier
 from tempograph.models.heads.occurrence_classifier import OccurrenceClassifier
 from tempograph.training.classifier_fit import fit_classifier
+from tempograph.training.held_classifier_fit import fit_held_classifier
+from tempograph.training.held_proposals import HeldProposals
 from tempograph.training.occurrence_fit import fit_occurrence
 from tempograph.training.occurrence_proposals import OccurrenceProposals
 from tempograph.training.run_folder import (
@@ -92,9 +95,8 @@ class QuestionModels:
             )
         if self.timeline.has_intervals:
             return (
-                f"{self.graph.name}: its facts hold for a while; relations cannot be ranked and "
-                "missing facts cannot be searched for among such facts yet; ask for subjects, "
-                "objects or intervals"
+                f"{self.graph.name}: its facts hold for a while; relations cannot be ranked among "
+                "such facts yet; ask for subjects, objects or intervals"
             )
         return None
 
@@ -210,10 +212,13 @@ class QuestionModels:
         return classifier
 
     def _load_or_fit_classifier(self, progress: Progress | None) -> FactClassifier:
+        classifier: FactClassifier
         file = None if self.path is None else self.path / CLASSIFIER
         if file is not None and file.is_file():
             with explain_damage(file.parent):
-                classifier = FactClassifier(len(FEATURES)).to(self.timeline.device)
+                held = self.graph.has_intervals
+                classifier = HeldClassifier() if held else FactClassifier(len(FEATURES))
+                classifier = classifier.to(self.timeline.device)
                 classifier.load_state_dict(safetensors.torch.load_file(file))
                 return classifier.requires_grad_(False)
         if not len(self.graph.valid):
@@ -221,12 +226,16 @@ class QuestionModels:
                 f"{self.graph.name}: its valid split has no facts, so the probability that a fact "
                 "is missing cannot be calibrated; import the data with some facts held out"
             )
-        known = KnownAnswers(self.timeline.facts, self.graph.sizes)
-        log_probs = partial(
-            entity_log_probs, model=self.model, known=known, calibrator=self.calibrator()
-        )
-        heads = self.heads(progress)
-        classifier, summary = fit_classifier(heads, self.graph, log_probs, self.seed, progress)
+        if self.graph.has_intervals:
+            source = HeldProposals(self.model, self.timeline.rows, self.calibrator())
+            classifier, summary = fit_held_classifier(source, self.graph, self.seed, progress)
+        else:
+            known = KnownAnswers(self.timeline.facts, self.graph.sizes)
+            log_probs = partial(
+                entity_log_probs, model=self.model, known=known, calibrator=self.calibrator()
+            )
+            heads = self.heads(progress)
+            classifier, summary = fit_classifier(heads, self.graph, log_probs, self.seed, progress)
         with suppress(StorageError):
             if file is not None:
                 write_weights(classifier, file)

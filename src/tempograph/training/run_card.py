@@ -53,11 +53,7 @@ def run_card(
     reasons = f"{' '.join(results.reasons)}\n\n" if results.reasons else ""
     what = config.kind.summary
     forecasts = task_of(config.protocol) == "forecast"
-    if forecasts:
-        commands = "`score`, `forecast`, `backtest`"
-    else:
-        # Nothing searches for missing facts that hold for a while.
-        commands = "`score`" if graph.has_intervals else "`score`, `missing`"
+    commands = "`score`, `forecast`, `backtest`" if forecasts else "`score`, `missing`"
     return (
         f"# {config.name} on {config.dataset}\n\n"
         f"{what[0].upper()}{what[1:]}. Protocol **{config.protocol}**, "

@@ -12,15 +12,13 @@ from tempograph.data.fact_index import FactIndex
 from tempograph.data.frequency import check_countable
 from tempograph.data.sorted_ranges import Ranges
 from tempograph.data.sorted_times import SortedTimes
-from tempograph.data.timeline import Queries, Timeline, undirected_facts
-from tempograph.device import memory_budget
+from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.base import Model
 from tempograph.models.heads.fact_candidates import Search
+from tempograph.models.heads.new_answers import new_answers
 
 _DECAY: Final = 0.7
 """A fact of n steps ago counts as n^-decay facts."""
-_ANSWERS_PER_PAIR: Final = 10
-"""New answers that are proposed for one entity and relation."""
 
 LogProbs = Callable[[Tensor], Tensor]
 """From scores [n, entities] to log probabilities [n, entities]."""
@@ -69,31 +67,13 @@ class OccurrenceCandidates:
         directed = 2 * self.timeline.num_relations
         values = self._pairs.values[key]
         queries = Queries(values // directed, values % directed, torch.full_like(key, now))
-        size = max(
-            1,
-            memory_budget("ranking", self.timeline.device)
-            // (self.timeline.num_entities * (model.bytes_per_candidate + 16)),
-        )
-        found, value = [values.new_empty(0, 3)], [weight.new_empty(0)]
-        for index in torch.split(torch.arange(len(key), device=key.device), size):
-            batch = queries.take(index)
-            scores = log_probs(model.scores(batch))
-            scores[self._earlier_answers(key[index], now)] = -torch.inf
-            best = scores.topk(min(_ANSWERS_PER_PAIR, scores.shape[1]), dim=1)
-            row, place = (best.values > -torch.inf).nonzero().unbind(1)
-            facts = torch.stack(
-                [batch.entity[row], batch.relation[row], best.indices[row, place], batch.time[row]],
-                dim=1,
-            )
-            found.append(undirected_facts(facts, self.timeline.num_relations)[:, :3])
-            value.append(weight[index[row]].log() + best.values[row, place])
-        order = torch.argsort(torch.cat(value), descending=True, stable=True)[: 2 * limit]
-        # A triple may be an answer in both directions; its first place counts.
-        distinct, inverse = torch.unique(torch.cat(found)[order], dim=0, return_inverse=True)
-        place = torch.full((len(distinct),), len(order), device=order.device)
-        place.scatter_reduce_(0, inverse, torch.arange(len(order), device=order.device), "amin")
-        triples: Tensor = distinct[torch.argsort(place)[:limit]]
-        return triples
+
+        def scores(index: Tensor) -> Tensor:
+            found = log_probs(model.scores(queries.take(index)))
+            found[self._earlier_answers(key[index], now)] = -torch.inf
+            return found
+
+        return new_answers(model, queries, weight.log(), scores, limit)[:, :3]
 
     def _active_pairs(self, now: int, limit: int, search: Search) -> tuple[Tensor, Tensor]:
         """The keys of the most active directed pairs before a step, and their weights, [n] each."""

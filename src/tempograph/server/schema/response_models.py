@@ -146,6 +146,10 @@ class MissingFact(Response):
     relation: str
     object: str
     time: str
+    start: str | None = Field(None, exclude_if=is_null)
+    """Since when the fact most likely holds; not there for an event."""
+    end: str | None = Field(None, exclude_if=is_null)
+    """Until when it most likely holds."""
     probability: float
     other_times: tuple[str, ...] = ()
     """The next best steps of the same subject, relation and object; none with `at_least`."""

@@ -5,16 +5,14 @@ import { el } from "./dom.js";
 import { nameField, timeField, topField } from "./fields.js";
 import { formPage } from "./form-page.js";
 import { factLink, probabilityCell } from "./cells.js";
-import { FACT_COLUMNS, member, table } from "./table.js";
+import { factColumns, member, table } from "./table.js";
 import { entityOf, periodText } from "./view.js";
 import { percent, plural } from "./format.js";
 
 const SLOW = "The search can take a while. You can cancel it.";
-const searches = (run) => run.asked.includes("relation");
-const reasonNotTo = ({ name, intervals }) =>
-  intervals
-    ? `${name} does not search for missing facts, because its facts hold for a while. Choose another run.`
-    : `${name} does not search for missing facts, because it was trained to forecast. Choose another run.`;
+const searches = (run) => run.task !== "forecast";
+const reasonNotTo = ({ name }) =>
+  `${name} does not search for missing facts, because it was trained to forecast. Choose another run.`;
 
 export const missingPage = formPage({
   name: "missing",
@@ -55,14 +53,8 @@ export const missingPage = formPage({
             rows: facts,
             columns: [
               member("probability", "Probability", { cell: (fact) => probabilityCell(fact.probability), number: true }),
-              ...FACT_COLUMNS,
-              {
-                name: "other_times",
-                label: "Other times",
-                value: (fact) => fact.other_times.join("; "),
-                cell: otherTimes,
-                wide: true,
-              },
+              ...factColumns(facts),
+              ...(facts.some(({ start }) => start != null) ? [] : [OTHER_TIMES]),
               factLink(view),
             ],
             note: el(
@@ -76,6 +68,15 @@ export const missingPage = formPage({
       : [el("p", { class: "empty" }, "No fact was found here. Search more steps, or for another entity.")],
   announce: (facts) => `${plural(facts.length, "missing fact")} found`,
 });
+
+/** The next best steps of events; facts that hold for a while have one interval. */
+const OTHER_TIMES = {
+  name: "other_times",
+  label: "Other times",
+  value: (fact) => fact.other_times.join("; "),
+  cell: (fact) => otherTimes(fact),
+  wide: true,
+};
 
 const otherTimes = ({ other_times: times, other_probabilities: probabilities }) =>
   times.flatMap((time, index) => [
