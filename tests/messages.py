@@ -714,6 +714,9 @@ MESSAGES = {
         "{data}: its valid split has no facts, so nothing can be calibrated"
     ),
     "predictor.new": "new must be refuse or add, found '{value}'",
+    "predictor.new_intervals": (
+        "new leaves out steps, but the answers are intervals; leave it out"
+    ),
     "predictor.no_folder": "the run has no folder yet; pass the path of one",
     "scenario.removed": (
         "facts of the run were removed, and a saved run keeps its facts; add them again"

@@ -20,8 +20,12 @@ from messages import message, raises
 from predicting import FORECAST_GRAPH as GRAPH
 from predicting import split_by_time, train_forecaster
 from tempograph import ConfigError, Forecast, Predictor, QueryError, Run
+from tempograph.cli import console
+from tempograph.cli.answer_tables import print_forecast
 from tempograph.data.graph import rows_in
 from tempograph.data.timeline import Timeline
+from tempograph.prediction.answer import EvidenceFact
+from tempograph.prediction.forecast import ForecastFact
 from tempograph.prediction.outlook import Outlook
 from tempograph.training.occurrence_proposals import OccurrenceProposals
 
@@ -222,6 +226,11 @@ def train_forecaster_without_valid() -> Run:
     return tempograph.train(graph, "ted", task="forecast", overrides=["model.sigma=1"])
 
 
+def test_help_writes_an_optional_argument_once(call: Call) -> None:
+    _, out, _ = call("backtest", "--help")
+    assert "[EVENTS]" in out and "[[EVENTS]]" not in out
+
+
 def test_the_command(call: Call, recurrency_run: Run) -> None:
     run = str(recurrency_run.path)
     Predictor(recurrency_run).forecast()
@@ -237,6 +246,28 @@ def test_the_command(call: Call, recurrency_run: Run) -> None:
     day = GRAPH.times[46]
     code, out, _ = call("forecast", run, "--date", day, "--top", "2", "--evidence", "0")
     assert code == 0 and "happened" in out and day in out
+
+
+def test_facts_and_evidence_fit_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console.out, "_width", 80)
+    names = ("Court (India)", "Arrest, detain, or charge with legal action", "Citizen (India)")
+    evidence = (EvidenceFact(*names, "2030-02-19", 0.02, None),)
+    fact = ForecastFact(*names, NEXT, 0.645, "2030-02-19", 130, None, "votes", evidence)
+    print_forecast(Forecast((fact,), (NEXT,), "2030-02-19", ()))
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert max(map(len, lines)) <= 80
+    start = next(number for number, line in enumerate(lines) if line.startswith(f"  {NEXT}"))
+    assert lines[start : start + 7] == [
+        "  2030-02-20   Court (India), Arrest, detain, or   2030-02-19            64.5%",
+        "               charge with legal action, Citizen   130 in all",
+        "               (India)",
+        "                 2030-02-19  2%  Court (India)",
+        "                   Arrest, detain, or charge",
+        "                   with legal action  Citizen",
+        "                   (India)",
+    ]
 
 
 def test_a_complete_run_is_told_what_to_train(call: Call, tmp_path: Path) -> None:

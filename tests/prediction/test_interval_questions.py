@@ -20,7 +20,7 @@ from intervals import interval_graph
 from messages import message, raises
 from tempograph import ImportOptions, Predictor, TemporalGraph
 from tempograph.data.spans import Bounds
-from tempograph.errors import DataError, QueryError, RunError, TempographWarning
+from tempograph.errors import ConfigError, DataError, QueryError, RunError, TempographWarning
 from tempograph.training.run_card import run_card
 from tempograph.training.run_protocol import evaluation_protocol
 
@@ -315,6 +315,10 @@ def test_facts_can_be_added_and_removed_at_a_moment(predictor: Predictor) -> Non
 def test_what_cannot_work_yet_says_so(predictor: Predictor) -> None:
     with raises(QueryError, "question_models.intervals", graph="offices"):
         predictor.relations("President", "Bek", "1928")
+    with raises(ConfigError, "predictor.new_intervals"):
+        predictor.times("President", "held by", "Bek", new=True)
+    page = predictor._repr_html_()
+    assert "objects, subjects, when, why, ask" in page and "score, missing, surprising" in page
     with raises(QueryError, "scenario.period_backwards", first="1930", last="1928"):
         predictor.objects("President", "held by", "1930", until="1928")
     notes = predictor.objects("President", "held by", "1955", top=1, evidence=0).notes

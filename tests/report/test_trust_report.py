@@ -13,12 +13,14 @@ import tempograph
 from conftest import Call
 from messages import message, raises
 from tempograph import FitResult, TrustReport
+from tempograph.cli import console
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import RunError
 from tempograph.evaluation.rank_table import RankTable
 from tempograph.report.trust_examples import choose_rows
 from tempograph.report.trust_figures import MIN_QUESTIONS
 from tempograph.report.trust_report import make_trust_report
+from tempograph.report.trust_sections import figures_table
 
 BAD_NAME = "<script>alert('x')</script> & \"$|`*_"
 
@@ -159,3 +161,14 @@ def test_the_command_measures_what_is_missing(call: Call) -> None:
     assert code == 2 and message("reporting.no_file") in err
     code, _, err = call("report", "run", "run", "--trust")
     assert code == 2 and message("reporting.one_run", count=2) in err
+
+
+def test_no_name_is_cut_in_the_figures_on_a_narrow_terminal(
+    trust: TrustReport, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console.out, "_width", 80)
+    made = figures_table(trust.figures, "history-frequency")
+    assert not console.show(made)
+    shown = capsys.readouterr().out
+    assert all(f" {row[1]} " in shown and row[3] in shown for row in made.rows)
+    assert "first, 3, 10" in shown and "history-frequency" in shown

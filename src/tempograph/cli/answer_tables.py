@@ -14,7 +14,7 @@ from rich.table import Table
 
 from tempograph.cli.console import out, print_note, table
 from tempograph.data.span_text import span_text
-from tempograph.report.folding import column_widths
+from tempograph.report.folding import column_widths, fold
 
 if TYPE_CHECKING:
     from tempograph.prediction.answer import Answer
@@ -48,6 +48,8 @@ _MARGIN: Final = 4
 """Columns that the frame of a table takes."""
 _MAX_LINES: Final = 3
 """Lines that the name of a fact may take in a column."""
+_LEAST_ROOM: Final = 10
+"""The least width of a column of facts."""
 
 
 def print_completion(completion: Completion) -> None:
@@ -194,20 +196,23 @@ def print_forecast(forecast: Forecast) -> None:
     from tempograph.prediction.answer import evidence_legend
 
     happened = any(fact.happened is not None for fact in forecast.facts)
+    texts = [
+        [", ".join((fact.subject, fact.relation, fact.object)), *map(str, fact.evidence)]
+        for fact in forecast.facts
+    ]
+    longest = max((cell_len(text) + 2 for lines in texts for text in lines), default=0)
+    before, room = _last_times(forecast, " ({count} in all)", happened)
+    if longest > room:
+        before, room = _last_times(forecast, "\n{count} in all", happened)
     rows = [
         [
             fact.time,
-            "\n".join(
-                [
-                    ", ".join((fact.subject, fact.relation, fact.object)),
-                    *(f"  {each}" for each in fact.evidence),
-                ]
-            ),
-            "never" if fact.last is None else f"{fact.last} ({fact.count:,} in all)",
+            "\n".join([*fold(name, room), *(_hanging(each, room) for each in evidence)]),
+            last,
             *(["yes" if fact.happened else "no"] if happened else []),
             f"{fact.probability:.1%}",
         ]
-        for fact in forecast.facts
+        for fact, last, (name, *evidence) in zip(forecast.facts, before, texts, strict=True)
     ]
     columns = ["time", "fact", "happened last", *(["happened"] * happened), "probability"]
     caption = (
@@ -218,6 +223,25 @@ def print_forecast(forecast: Forecast) -> None:
     out.print(table(forecast.title, columns, rows, left=len(columns) - 1, caption=caption))
     for text in forecast.notes:
         print_note(text)
+
+
+def _last_times(forecast: Forecast, count: str, happened: bool) -> tuple[list[str], int]:
+    """When each fact happened last, with how often it did, and the room that is left for facts."""
+    before = [
+        "never" if fact.last is None else fact.last + count.format(count=f"{fact.count:,}")
+        for fact in forecast.facts
+    ]
+    times = ["time", *(fact.time for fact in forecast.facts)]
+    others = ["probability", *(["happened"] * happened)]
+    taken = [max(map(cell_len, times)), *map(cell_len, others)]
+    taken += column_widths([["happened last"], *([each] for each in before)], out.width, _GAP)
+    return before, max(_LEAST_ROOM, out.width - _MARGIN - sum(taken) - len(taken) * (_GAP + 1))
+
+
+def _hanging(text: str, room: int) -> str:
+    """A fact below another, of which further lines are indented further."""
+    first, *others = fold(text, room - 4)
+    return "\n".join([f"  {first}", *(f"    {line}" for line in others)])
 
 
 def print_remaining(count: int, shown: int, out_file: Path | None) -> None:

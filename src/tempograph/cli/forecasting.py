@@ -75,7 +75,7 @@ def backtest(
     events: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[EVENTS]",
+            metavar="EVENTS",
             help="A file with one fact per row, of any kind that can be imported; by default the "
             "facts of a split of the run's data.",
         ),

@@ -60,17 +60,17 @@ class Predictor:
 
     def _repr_html_(self) -> str:
         """The model, its data, and what it can be asked."""
-        times = self.graph.times
+        times, questions, scans = self.graph.times, "relations, times, why, ask", "missing"
+        if self.timeline.past_only:
+            questions, scans = "why, ask", "forecast"
+        elif self.timeline.has_intervals:
+            questions = "when, why, ask"
         properties = {
             "data": self.graph.describe_size(),
             "time": f"{times[0]} to {times[-1]}",
             "facts in use": f"{len(self.graph.train):,}",
-            "questions": "objects, subjects, why, ask"
-            if self.timeline.past_only
-            else "objects, subjects, relations, times, why, ask",
-            "many facts": "score, forecast, surprising"
-            if self.timeline.past_only
-            else "score, missing, surprising",
+            "questions": f"objects, subjects, {questions}",
+            "many facts": f"score, {scans}, surprising",
             "what if": "add, remove, save",
         }
         title = f"Predictor: {self.model.name} on {self.graph.name}"
@@ -150,7 +150,9 @@ class Predictor:
         period = self.scenario.period(first, last)
         if self.timeline.has_intervals:
             if new:
-                raise ConfigError("new leaves out steps, but the answers are intervals")
+                raise ConfigError(
+                    "new leaves out steps, but the answers are intervals; leave it out"
+                )
             return self._when((subject, relation, object), top, evidence, period, progress)
         self._prepare_heads(progress)
         return self._complete((subject, relation, object, None), top, evidence, new, period)

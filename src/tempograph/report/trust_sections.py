@@ -105,6 +105,13 @@ def figures_table(figures: TrustFigures, model: str) -> TextTable:
         2,
         "First, first 3, first 10: how often the right answer is there, in percent. Error: the "
         "expected calibration error of the probabilities.",
+        narrow_columns=(
+            ("question", (0,)),
+            ("answered by", (1,)),
+            ("MRR", (3,)),
+            ("first, 3, 10", (4, 5, 6)),
+            ("error", (7,)),
+        ),
     )
 
 
