@@ -827,7 +827,7 @@ MESSAGES = {
     "completions.one_missing": (
         "give three of subject, relation, object and time; the answers are the fourth"
     ),
-    "completions.too_many": (
+    "batch_completions.too_many": (
         "a batch has at most 100,000 answers, found {questions} questions with {top} each; "
         "send several"
     ),

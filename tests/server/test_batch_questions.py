@@ -110,7 +110,7 @@ def test_batches_have_limits(predictors: dict[str, Predictor]) -> None:
         response = client.post(
             "/api/v1/complete/batch", json={"questions": [good] * 101, "top": 1000}
         )
-        wanted = message("completions.too_many", questions=101, top="1,000")
+        wanted = message("batch_completions.too_many", questions=101, top="1,000")
         assert response.status_code == 422 and response.json()["detail"] == wanted
         for path in ("missing", "surprising"):
             response = client.post(f"/api/v1/{path}", json={"top": 201})

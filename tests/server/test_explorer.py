@@ -121,6 +121,54 @@ def test_times_can_be_predicted_in_a_period(page: Open, service: Served) -> None
     assert url_query(tab)["answer"] == "Velessa"
 
 
+def test_a_question_may_be_about_any_time_of_a_period(page: Open, service: Served) -> None:
+    tab = page(**FACT)
+    expect(tab.locator("#ask")).to_contain_text("add up to 100%")
+    until = tab.get_by_label("Until", exact=True)
+    assert until.get_attribute("min") == FACT["time"] and until.input_value() == ""
+    tab.get_by_label("Time", exact=True).focus()
+    tab.keyboard.press("Tab")
+    while not until.evaluate("field => field === document.activeElement"):
+        tab.keyboard.press("Tab")
+    until.fill("2030-01-08")
+    expect(tab.locator("#asking")).to_have_text(
+        "Corenne visits ? at any time from 2030-01-05 to 2030-01-08"
+    )
+    period = FACT | {"until": "2030-01-08"}
+    wanted = complete(service, **period)
+    assert wanted != complete(service, **FACT)
+    expect(answers(tab).locator(".value")).to_have_text(
+        [f"{each['probability']:.1%}" for each in wanted]
+    )
+    expect(tab.locator("#ask")).not_to_contain_text("add up to 100%")
+    answers(tab).first.click()
+    body = period | {"object": wanted[0]["name"], "most": 20}
+    evidence = service.http.post("/api/v1/evidence", json=body).json()
+    expect(tab.locator("#first-evidence")).to_contain_text(
+        f"The answer is most likely on {evidence['time']}."
+    )
+    expect(tab.locator("#evidence .fact-text")).to_have_count(len(evidence["evidence"]))
+    (row, *_) = json.loads(saved_answers(tab))
+    assert (row["time"], row["until"]) == ("2030-01-05", "2030-01-08")
+    other = page(**url_query(tab))
+    expect(other.get_by_label("Until", exact=True)).to_have_value("2030-01-08")
+    tab.locator(".asked label", has_text="relation").click()
+    expect(until).to_be_hidden()
+    expect(tab.locator("#asking")).to_have_text(f"Corenne ? {wanted[0]['name']} on 2030-01-05")
+    tab.go_back()
+    tab.locator("#timeline .day[data-time='2030-01-06']").click()
+    expect(tab.locator("#asking")).to_have_text("Corenne visits ? on 2030-01-06")
+    backwards = page(refused=True, **FACT, until="2030-01-03")
+    expect(backwards.locator("#first")).to_contain_text("must not be before its start")
+
+
+def saved_answers(tab: Any) -> str:
+    """The answers as they are saved as JSON."""
+    with tab.expect_download() as download:
+        tab.locator("#first .export button", has_text="JSON").click()
+    return Path(download.value.path()).read_text(encoding="utf-8")
+
+
 def test_evidence_is_listed_and_drawn(page: Open, service: Served) -> None:
     tab = page(**FACT)
     expect(tab.locator("#evidence")).to_contain_text("Choose an answer")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -207,6 +208,21 @@ def test_the_explorer_knows_since_when_until_when(predictor: Predictor, browser:
         expect(tab.get_by_text("known: 1993 to 1996, train")).to_be_visible()
         expect(tab.locator("#graph .reader")).to_be_visible()
         assert accessibility_problems(tab) == []
+        shown = predictor.run.graph
+        held = [
+            row for split in SPLITS for row in shown.facts(split).tolist() if 0 in (row[0], row[2])
+        ]
+        assert sum(row[4] > row[3] for row in held) > 3
+        expect(tab.locator("#timeline rect.fact")).to_have_count(len(held))
+        (whole,) = (tab.locator("#timeline svg").bounding_box(),)
+        widths = [bar.bounding_box()["width"] for bar in tab.locator("#timeline rect.fact").all()]
+        steps = sorted(round(12 * width / whole["width"]) for width in widths)
+        assert steps == sorted(row[4] - row[3] + 1 for row in held), "one bar per fact"
+        day = tab.locator("#timeline .day[data-time='1994']")
+        day.focus()
+        at_step = [row for row in held if row[3] <= 4 <= row[4]]
+        expect(day).to_have_attribute("aria-label", re.compile(rf"1994: {len(at_step)} facts. e\d"))
+        expect(tab.locator("#timeline .reader li")).to_have_count(len(at_step))
         tab.goto(f"{address}?page=entity&entity=e0&time=1995")
         results = tab.locator("#entity-results")
         expect(results.get_by_role("heading", name="Facts at 1995")).to_be_visible()

@@ -3,7 +3,7 @@
 import { post } from "./api.js";
 import { $, el, refill } from "./dom.js";
 import { Panel } from "./panel.js";
-import { address, isComplete, nextQuery, PARTS, requestFor } from "./view.js";
+import { address, isComplete, nextQuery, PARTS, requestFor, untilOf } from "./view.js";
 import { plural, percent, sentence, whenText } from "./format.js";
 import { figureText } from "./runs.js";
 import { exportButtons, member } from "./table.js";
@@ -32,9 +32,11 @@ export function answersPanel(root, which, app, reference, onDraw, onError) {
   );
 }
 
-/** The steps that may be the answer. */
-const periodOf = ({ asked, first, last }) =>
-  asked === "time" ? { ...(first && { first }), ...(last && { last }) } : {};
+/** The steps that may be the answer, or at one of which the answer is sought. */
+const periodOf = ({ asked, first, last, until }) =>
+  asked === "time"
+    ? { ...(first && { first }), ...(last && { last }) }
+    : { ...(untilOf({ asked, until }) && { until }) };
 
 function missing(view) {
   const parts = PARTS.filter((part) => part !== view.asked && !view[part]);
@@ -57,9 +59,11 @@ function render(which, app, reference, data, view) {
 }
 
 /** The answers, each with its whole fact. */
-function exportAnswers({ answers, run, subject, relation, object, time, asked }) {
-  const rows = answers.map((answer) => ({ ...answer, subject, relation, object, time, asked, [asked]: answer.name }));
-  const names = ["rank", "subject", "relation", "object", "time", "asked", "score", "probability", "known"];
+function exportAnswers({ answers, run, subject, relation, object, time, until, asked }) {
+  const whole = { subject, relation, object, time, until, asked };
+  const rows = answers.map((answer) => ({ ...answer, ...whole, [asked]: answer.name }));
+  const when = until ? ["time", "until"] : ["time"];
+  const names = ["rank", "subject", "relation", "object", ...when, "asked", "score", "probability", "known"];
   return exportButtons(`answers-${run}`, names.map((name) => member(name, name)), rows);
 }
 

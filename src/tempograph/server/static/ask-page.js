@@ -6,14 +6,17 @@ import { evidenceAnnouncement, evidencePanel } from "./evidence.js";
 import { graphPanel } from "./graph.js";
 import { QueryForm } from "./query-form.js";
 import { timelinePanel } from "./timeline.js";
-import { queryText, timeText } from "./view.js";
+import { queryText, timeText, untilOf } from "./view.js";
 import { plural } from "./format.js";
+
+const OF_ALL = "The probabilities of all candidates add up to 100%.";
+const AT_BEST = "Each probability is that at the time of the period when the answer is most likely.";
 
 export const askPage = {
   name: "ask",
   label: "Ask",
   timed: true,
-  start: ({ asked, subject, relation, object, time, answer, first, last }) => ({
+  start: ({ asked, subject, relation, object, time, answer, first, last, until }) => ({
     asked,
     subject,
     relation,
@@ -22,6 +25,7 @@ export const askPage = {
     answer,
     first,
     last,
+    until,
   }),
   title: (view) => `${queryText(view)} ${timeText(view)}`,
   mount(app) {
@@ -33,6 +37,7 @@ export const askPage = {
       show(view) {
         $("asking").replaceChildren(`${queryText(view)} `, el("span", { class: "nowrap" }, timeText(view)));
         $("evidence-title").textContent = view.answer ? `Why ${view.answer}?` : "Evidence";
+        $("probability-note").textContent = untilOf(view) ? AT_BEST : OF_ALL;
         $("ask").classList.toggle("comparing", view.other !== "");
         form.show(view);
         for (const panel of panels) panel.show(view);

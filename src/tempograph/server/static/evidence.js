@@ -3,7 +3,7 @@
 import { post } from "./api.js";
 import { el, refill } from "./dom.js";
 import { Panel } from "./panel.js";
-import { viewOfFact, address, isComplete, PARTS, requestFor } from "./view.js";
+import { viewOfFact, address, isComplete, PARTS, requestFor, untilOf } from "./view.js";
 import { exportButtons, factColumns, member } from "./table.js";
 import { at, distance, factText, percent, plural, signed, whenText } from "./format.js";
 
@@ -18,7 +18,12 @@ export function evidencePanel(root, which, app, onEvidence, onError) {
     {
       request: (view) =>
         isComplete(view) && view[which] && view.answer
-          ? { ...requestFor(view, view[which]), ...answerOf(view, runOf(view)), most: MAX_FACTS }
+          ? {
+              ...requestFor(view, view[which]),
+              ...(untilOf(view) && { until: view.until }),
+              ...answerOf(view, runOf(view)),
+              most: MAX_FACTS,
+            }
           : null,
       load: (request, signal) => post("api/v1/evidence", request, signal),
       heading: (view) => (view.other ? [el("h3", {}, view[which])] : []),
@@ -58,11 +63,11 @@ function render(data, view) {
   // A share is a part of a whole, so its bar is too; effects have no limit and are compared with the largest.
   const effects = data.evidence.map((fact) => Math.abs(fact.effect ?? 0));
   const largest = data.evidence.some((fact) => fact.effect !== null) ? Math.max(...effects) : 1;
-  const rows = data.evidence.map((fact) => row(fact, view, largest));
+  const rows = data.evidence.map((fact) => row(fact, view, data, largest));
   const columns = [...factColumns(data.evidence), member("effect"), member("share")];
   return [
     run,
-    reason(data),
+    reason(data, view),
     el("ol", { class: "facts" }, ...rows.slice(0, SHOWN_FACTS)),
     el("p", { class: "fine meaning" }, data.legend),
     rows.length > SHOWN_FACTS ? moreFacts(rows.slice(SHOWN_FACTS), data.evidence_count - rows.length) : "",
@@ -81,14 +86,15 @@ const moreFacts = (rows, hidden) =>
 
 const MEASURED = "facts with an effect";
 
-function reason(data) {
+function reason(data, view) {
+  const when = untilOf(view) ? `The answer is most likely ${at(data.time)}. ` : "";
   const why = data.why === MEASURED ? "" : `Reason given by ${data.run}: ${data.why}. `;
   const known = data.known ? `The answer itself is in the data (${data.known}).` : "";
-  return why || known ? el("p", {}, why, known) : null;
+  return when || why || known ? el("p", {}, when, why, known) : null;
 }
 
 /** A fact in the order of the command line: time, effect, subject, relation, object. */
-function row(fact, view, largest) {
+function row(fact, view, data, largest) {
   const weight = fact.effect ?? fact.share ?? 0;
   const kind = weight < 0 ? "against" : "for";
   const fill = el("span", { class: `fill ${kind}` });
@@ -99,7 +105,7 @@ function row(fact, view, largest) {
     "li",
     {},
     el("span", { class: "time" }, whenText(fact)),
-    el("span", { class: "fine" }, distance(fact.time, view.asked === "time" ? view.answer : view.time)),
+    el("span", { class: "fine" }, distance(fact.time, view.asked === "time" ? view.answer : data.time)),
     el("span", { class: `effect ${kind}` }, `${sign} ${value}`),
     el("span", { class: "bar" }, fill),
     el(

@@ -7,6 +7,7 @@ import { TimeField } from "./time-field.js";
 
 const TOPS = [5, 10, 20, 50, 100];
 const PATHS = { subject: "api/v1/entities", relation: "api/v1/relations", object: "api/v1/entities" };
+const PERIODLESS = ["relation", "time"];
 const LABELS = { subject: "Subject", relation: "Relation", object: "Object", time: "Time" };
 
 export class QueryForm {
@@ -25,7 +26,11 @@ export class QueryForm {
     this.#timeField = new TimeField((time) => app.go({ ...app.view, time }));
     const bound = (part, label) =>
       new TimeField((time) => app.go({ ...app.view, [part]: time }), `${part}-time`, label, true);
-    this.#period = { first: bound("first", "Not before"), last: bound("last", "Not after") };
+    this.#period = {
+      first: bound("first", "Not before"),
+      last: bound("last", "Not after"),
+      until: bound("until", "Until"),
+    };
     for (const [part, field] of Object.entries(this.#period)) $(`${part}-step`).append(...field.parts);
     $("top").addEventListener("change", () => app.go({ ...app.view, top: $("top").value }));
     for (const radio of this.#radios) {
@@ -54,8 +59,8 @@ export class QueryForm {
     }
     this.#timeField.show(this.#app.run, view.time);
     for (const [part, field] of Object.entries(this.#period)) {
-      $(`${part}-step`).hidden = view.asked !== "time";
-      field.show(this.#app.run, view[part]);
+      $(`${part}-step`).hidden = part === "until" ? PERIODLESS.includes(view.asked) : view.asked !== "time";
+      field.show(this.#app.run, view[part], part === "until" ? view.time : undefined);
     }
     this.#showTop(view.top);
   }

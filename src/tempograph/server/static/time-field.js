@@ -25,14 +25,15 @@ export class TimeField {
     this.parts = [el("label", { for: id }, label), el("div", { class: "when" }, ...parts)];
   }
 
-  /** Offer the steps of a run, with one selected. */
-  show(run, time) {
+  /** Offer the steps of a run, by default all, with one selected. */
+  show(run, time, first = run.first) {
     if (this.#run !== run) {
       this.#run = run;
       this.#field = fieldFor(run, this.#id, this.#optional);
       this.#field.addEventListener("change", () => this.#changed());
       this.#slot.replaceChildren(this.#field);
     }
+    if (this.#field.type === "date") this.#field.min = first;
     this.#value = time;
     this.#field.value = time;
     const index = run.times?.indexOf(time) ?? -1;

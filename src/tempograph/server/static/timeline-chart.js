@@ -34,7 +34,7 @@ export class Scale {
 
 /** `go(time)` is called when a time is chosen, `read(time)` on hover. */
 export function chart(view, data, scale, days, evidence, go, read) {
-  const lanes = data.facts.some(holdsForAWhile) ? assignLanes(data.facts, data.entity, scale) : null;
+  const lanes = hasSpans(data.facts) ? assignLanes(data.facts, data.entity, scale) : null;
   const tall = lanes ? lanes.counts : [0, 1].map((below) => tallest(days, data.entity, below));
   const unit = Math.min(UNIT, HALF.max / Math.max(...tall));
   const [above, under] = tall.map((count) => Math.max(HALF.min, count * unit + 4));
@@ -42,17 +42,18 @@ export function chart(view, data, scale, days, evidence, go, read) {
   const height = line + under + AXIS;
   const behind = new Map(evidence.map((fact) => [keyOf(fact), sideOf(fact)]));
   const kindOf = (fact) => behind.get(keyOf(fact)) ?? (fact.relation === view.relation ? "alike" : "");
-  const columns = [...days].map(([time, facts]) => {
-    const blocks = stacks(facts, data.entity).flatMap((stack, below) =>
-      sorted(stack, view).map((fact, index) => {
-        const lane = lanes ? lanes.of.get(fact) : index;
-        const y = below ? line + 1 + lane * unit : line - 1 - (lane + 1) * unit;
-        return block(kindOf(fact), scale, time, y, unit, lanes !== null);
-      }),
+  const top = (below, lane) => (below ? line + 1 + lane * unit : line - 1 - (lane + 1) * unit);
+  const blocks = (facts) =>
+    stacks(facts, data.entity).flatMap((stack, below) =>
+      sorted(stack, view).map((fact, index) => block(kindOf(fact), scale, fact, top(below, index), unit, 0.12)),
     );
-    return day(time, facts, scale, height, blocks);
-  });
-  bindDays(columns, scale, view, go, read);
+  const bars = lanes
+    ? stacks(data.facts, data.entity).flatMap((side, below) =>
+        side.map((fact) => block(kindOf(fact), scale, fact, top(below, lanes.of.get(fact)), unit, 0)),
+      )
+    : [];
+  const columns = days.shown.map((time) => day(time, days, scale, height, lanes ? [] : blocks(days.at(time))));
+  bindDays(columns, days, scale, view, go, read);
   return svg(
     "svg",
     { class: "timeline", width: scale.width, height, role: "group", "aria-label": `Facts of ${data.entity} by time` },
@@ -60,12 +61,15 @@ export function chart(view, data, scale, days, evidence, go, read) {
     svg("line", { class: "axis", x1: 0, x2: scale.width, y1: line, y2: line }),
     ...ticks(view.time, scale, height),
     now(view.time, scale, height),
+    ...bars,
     ...columns,
     ...marks(evidence, scale, line),
   );
 }
 
 const holdsForAWhile = ({ start }) => start !== undefined && start !== null;
+
+export const hasSpans = (facts) => facts.some(holdsForAWhile);
 
 /** First and last shown step of a fact that holds for a while; a bound outside the steps is at their end. */
 export function shownSteps(fact, scale) {
@@ -92,15 +96,15 @@ function assignLanes(facts, entity, scale) {
   return { of, counts };
 }
 
-/** A block of a fact at one step; blocks of a fact that holds for a while touch each other. */
-function block(kind, scale, time, y, unit, touches) {
+/** The block of a fact, from its first step to its last, with a margin in steps on both sides. */
+function block(kind, scale, fact, y, unit, margin) {
   const gap = unit > 3 ? 1 : 0;
-  const margin = touches ? 0 : 0.12;
+  const [first, last] = shownSteps(fact, scale);
   return svg("rect", {
     class: `fact ${kind}`,
-    x: scale.left(time) + scale.step * margin,
+    x: scale.step * (first + margin),
     y: y + gap / 2,
-    width: scale.step * (1 - 2 * margin),
+    width: scale.step * (last - first + 1 - 2 * margin),
     height: unit - gap,
   });
 }
@@ -115,14 +119,17 @@ const stacks = (facts, entity) => [
 ];
 
 const tallest = (days, entity, below) =>
-  Math.max(1, ...[...days.values()].map((facts) => stacks(facts, entity)[below].length));
+  Math.max(1, ...days.shown.map((time) => stacks(days.at(time), entity)[below].length));
 
 /** Facts with the relation of the query come first, next to the line. */
 const sorted = (facts, view) =>
   facts.toSorted((one, other) => (other.relation === view.relation) - (one.relation === view.relation));
 
-function day(time, facts, scale, height, blocks) {
-  const label = `${time}: ${plural(facts.length, "fact")}. ${facts.map(factText).join("; ")}`;
+const dayLabel = (time, facts) => `${time}: ${plural(facts.length, "fact")}. ${facts.map(factText).join("; ")}`;
+
+/** A step with its blocks. Where facts hold for a while, all of their names follow once it has the focus. */
+function day(time, days, scale, height, blocks) {
+  const label = blocks.length ? dayLabel(time, days.at(time)) : `${time}: ${plural(days.count(time), "fact")}`;
   const reach = svg("rect", { class: "reach", x: scale.left(time), y: 0, width: scale.step, height: height - AXIS });
   return svg(
     "g",
@@ -191,14 +198,17 @@ function marks(evidence, scale, line) {
 }
 
 /** Hover or use the arrow keys to read the facts of a day; choose it to query that time. */
-function bindDays(columns, scale, view, go, read) {
+function bindDays(columns, days, scale, view, go, read) {
   const ahead = (column) => scale.left(column.dataset.time) >= scale.left(view.time);
   const stop = Math.max(0, columns.findIndex(ahead));
   columns[stop]?.setAttribute("tabindex", "0");
   columns.forEach((column, index) => {
     const { time } = column.dataset;
     column.addEventListener("pointerenter", () => read(time));
-    column.addEventListener("focus", () => read(time));
+    column.addEventListener("focus", () => {
+      column.setAttribute("aria-label", dayLabel(time, days.at(time)));
+      read(time);
+    });
     column.addEventListener("click", () => go(time));
     column.addEventListener("keydown", (event) => {
       const next = { ArrowLeft: index - 1, ArrowRight: index + 1, Home: 0, End: columns.length - 1 }[event.key];

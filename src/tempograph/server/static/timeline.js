@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { $, el, refill } from "./dom.js";
 import { Panel, redrawOnResize } from "./panel.js";
 import { factColumns, member, table } from "./table.js";
-import { chart, Scale, shownSteps } from "./timeline-chart.js";
+import { chart, hasSpans, Scale, shownSteps } from "./timeline-chart.js";
 import { address, entityOf, focused, withTime } from "./view.js";
 import { plural, factText, whenText } from "./format.js";
 
@@ -62,10 +62,10 @@ async function allPages(request, signal) {
 function render(body, app, data, view, evidence) {
   const steps = data.times ?? [...new Set(data.facts.map((fact) => fact.time))];
   const scale = new Scale(steps, body.clientWidth || 600);
-  const days = factsByStep(data.facts, scale);
+  const days = new Days(data.facts, scale);
   const go = (time) => app.go(withTime(view, time));
   const reader = el("div", { class: "reader", role: "group", tabindex: "0", "aria-label": "Facts of one time" });
-  const read = (time) => reader.replaceChildren(...reading(time, days.get(time) ?? [], view));
+  const read = (time) => reader.replaceChildren(...reading(time, days.at(time), view));
   read(view.time);
   return [
     zoom(app, view, data.reach),
@@ -78,17 +78,41 @@ function render(body, app, data, view, evidence) {
 
 const held = (fact) => (whenText(fact) === fact.time ? null : `${whenText(fact)}, `);
 
-/** The facts of each step: a fact that holds for a while is at each of its steps. */
-function factsByStep(facts, scale) {
-  const days = new Map();
-  for (const fact of facts) {
-    const [first, last] = shownSteps(fact, scale);
-    for (const time of scale.steps.slice(first, last + 1)) {
-      if (!days.has(time)) days.set(time, []);
-      days.get(time).push(fact);
+/** The facts of each step, of which a fact that holds for a while is at many: they are found when they are read. */
+class Days {
+  #facts;
+  #scale;
+  #spans;
+  #counts;
+  #events = null;
+
+  constructor(facts, scale) {
+    this.#facts = facts;
+    this.#scale = scale;
+    this.#spans = facts.map((fact) => shownSteps(fact, scale));
+    const changes = new Array(scale.steps.length + 1).fill(0);
+    for (const [first, last] of this.#spans) {
+      changes[first] += 1;
+      changes[last + 1] -= 1;
     }
+    let count = 0;
+    this.#counts = changes.map((change) => (count += change));
+    /** The steps with facts, in order. */
+    this.shown = scale.steps.filter((_, step) => this.#counts[step] > 0);
+    if (!hasSpans(facts)) this.#events = Map.groupBy(facts, (fact) => fact.time);
   }
-  return new Map([...days].sort(([one], [other]) => scale.positions.get(one) - scale.positions.get(other)));
+
+  /** The number of facts at a step. */
+  count(time) {
+    return this.#counts[this.#scale.positions.get(time)] ?? 0;
+  }
+
+  /** The facts at a step. */
+  at(time) {
+    if (this.#events) return this.#events.get(time) ?? [];
+    const step = this.#scale.positions.get(time);
+    return this.#facts.filter((_, index) => this.#spans[index][0] <= step && step <= this.#spans[index][1]);
+  }
 }
 
 function reading(time, facts, view) {

@@ -15,6 +15,7 @@ const DEFAULTS = {
   time: "",
   first: "",
   last: "",
+  until: "",
   days: "1",
   answer: "",
   top: "10",
@@ -56,8 +57,13 @@ export const isComplete = (view) =>
 export const queryText = (view) => PARTS.map((part) => view[part] || "?").join(" ");
 
 /** The time of the query as text. */
-export const timeText = (view) =>
-  view.asked === "time" ? `when${periodText(view) && `, ${periodText(view)}`}?` : at(view.time);
+export function timeText(view) {
+  if (view.asked === "time") return `when${periodText(view) && `, ${periodText(view)}`}?`;
+  return untilOf(view) ? `at any time from ${view.time} to ${view.until}` : at(view.time);
+}
+
+/** The last step of the period that is asked about, if the question can have one. */
+export const untilOf = ({ asked, until }) => (["subject", "object"].includes(asked) ? until : "");
 
 /** The period of a view as text; empty if it has none. */
 export const periodText = ({ first, last }) =>
@@ -76,8 +82,9 @@ export const answeredStep = ({ answer, intervals }) => (intervals ? answer.split
 export const focused = (view, run) =>
   view.asked === "time" ? { ...view, time: answeredStep(view) || view.last || run.last } : view;
 
-/** The query at another time, or with this time as the chosen answer. */
-export const withTime = (view, time) => (view.asked === "time" ? { ...view, answer: time } : { ...view, time });
+/** The query at another time alone, or with this time as the chosen answer. */
+export const withTime = (view, time) =>
+  view.asked === "time" ? { ...view, answer: time } : { ...view, time, until: "" };
 
 /** The same query about another entity. */
 export const aboutEntity = (view, name) => ({
