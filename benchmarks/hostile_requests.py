@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -58,15 +58,13 @@ class HostileRequests:
         return self.random.choice(kinds)()
 
     def each_kind(self) -> list[bytes]:
-        """A question in order for each part of a fact, and each search."""
+        """A question in order for each part of a fact, and all heavy ones."""
         fact = self._fact()
-        questions = [
+        light = [
             ("complete", {part: name for part, name in fact.items() if part != missing})
             for missing in fact
         ]
-        searches: list[tuple[str, dict[str, Any]]] = [("missing", {"top": 1})]
-        searches.append(("surprising", {"top": 1}))
-        return [post(path, json.dumps(body)) for path, body in [*questions, *searches]]
+        return [post(path, json.dumps(body)) for path, body in [*light, *self._heavy_bodies()]]
 
     def _fact(self) -> dict[str, Any]:
         s, r, o, t = self.graph.all_facts[self.random.randrange(len(self.graph.all_facts))]
@@ -84,13 +82,18 @@ class HostileRequests:
 
     def _heavy(self) -> bytes:
         """A question in order that takes long to answer."""
+        path, body = self.random.choice(self._heavy_bodies())
+        return post(path, json.dumps(body))
+
+    def _heavy_bodies(self) -> Sequence[tuple[str, Any]]:
+        """The path and the body of each kind of question that takes long."""
         questions = [self._fact() for _ in range(1000)]
         for question in questions:
             del question[self.random.choice(("subject", "object"))]
         whole, times = self._fact(), self.graph.times
         long = {"time": times[0], "until": times[-1], "top": 100, "evidence": 10}
         part = self.random.choice(("relation", "time"))
-        bodies: tuple[tuple[str, Any], ...] = (
+        return (
             ("complete/batch", {"questions": questions, "top": 100}),
             ("score", {"facts": [self._fact() for _ in range(5000)]}),
             ("complete", questions[0] | {"top": 100, "evidence": 100}),
@@ -104,8 +107,6 @@ class HostileRequests:
             ("surprising", {"top": 10}),
             ("forecast", {"days": 30, "top": 100, "evidence": 3}),
         )
-        path, body = self.random.choice(bodies)
-        return post(path, json.dumps(body))
 
     def _value(self, depth: int = 0) -> Any:
         """Something that no part of a question should be."""
