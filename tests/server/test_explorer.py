@@ -152,6 +152,8 @@ def test_a_question_may_be_about_any_time_of_a_period(page: Open, service: Serve
     assert (row["time"], row["until"]) == ("2030-01-05", "2030-01-08")
     other = page(**url_query(tab))
     expect(other.get_by_label("Until", exact=True)).to_have_value("2030-01-08")
+    other.set_viewport_size({"width": 390, "height": 844})
+    assert not other.evaluate("document.documentElement.scrollWidth > innerWidth")
     tab.locator(".asked label", has_text="relation").click()
     expect(until).to_be_hidden()
     expect(tab.locator("#asking")).to_have_text(f"Corenne ? {wanted[0]['name']} on 2030-01-05")

@@ -35,7 +35,7 @@ export const askPage = {
       elements: [$("question"), $("ask")],
       target: "answers",
       show(view) {
-        $("asking").replaceChildren(`${queryText(view)} `, el("span", { class: "nowrap" }, timeText(view)));
+        $("asking").replaceChildren(`${queryText(view)} `, el("span", { class: untilOf(view) ? null : "nowrap" }, timeText(view)));
         $("evidence-title").textContent = view.answer ? `Why ${view.answer}?` : "Evidence";
         $("probability-note").textContent = untilOf(view) ? AT_BEST : OF_ALL;
         $("ask").classList.toggle("comparing", view.other !== "");
