@@ -193,8 +193,8 @@ def serve_speed_table(measured: Measured) -> TextTable:
     others = statistics.median(result["cores_of_others"] for result in measured["results"])
     clients = statistics.median(result["cores_of_clients"] for result in measured["results"])
     about = (
-        f"{measured['clients']} clients on the same machine, which used {clients:.1f} cores; other "
-        f"programs used {others:.1f}"
+        f"{measured['clients']} clients on the same machine, which used {clients:.2f} cores; other "
+        f"programs used {others:.2f}"
     )
     return _text_table("Speed of the service", measured, columns, 2, about)
 
