@@ -93,6 +93,28 @@ def missing_facts_table(measured: Measured, about: str = "") -> TextTable:
     return _text_table("Hidden facts among the first proposals", measured, columns, 2, about)
 
 
+def will_it_happen_table(measured: Measured, about: str = "") -> TextTable:
+    """Return how many of the most likely facts of a step happened, for each way to rank them."""
+
+    def first(count: int) -> Callable[[dict[str, Any]], str]:
+        return lambda result: f"{result['precision'][str(count)]:.1%}"
+
+    def optional(name: str, digits: str) -> Callable[[dict[str, Any]], str]:
+        return lambda result: format(result[name], digits) if name in result else "-"
+
+    columns: Columns = {
+        "model": lambda result: f"{result['model']}, {result['dataset']}",
+        "ranking": figure("ranking"),
+        "of first 10": first(10),
+        "of first 100": first(100),
+        "of first 1,000": first(1000),
+        "expected": optional("expected", ",.0f"),
+        "happened": optional("happened", ","),
+        "ECE": optional("calibration_error", ".3f"),
+    }
+    return _text_table("Facts that happened among the most likely", measured, columns, 2, about)
+
+
 def defaults_table(measured: Measured, about: str = "valid facts, seed 0") -> TextTable:
     """Return how good suggested settings are beside those of a preset."""
 

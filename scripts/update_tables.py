@@ -68,6 +68,7 @@ from speed_tables import (  # noqa: E402 - needs the path above
     pointer_speed_table,
     serve_speed_table,
     temp_speed_table,
+    will_it_happen_table,
 )
 
 SUMMARY: dict[str, list[Protocol]] = {
@@ -99,6 +100,7 @@ def markdown_tables() -> dict[str, str]:
         "methods-speed": methods_speed_table(_measured("methods-speed")),
         "defaults": defaults_table(_measured("defaults")),
         "fit-speed": fit_speed_table(_measured("fit-speed")),
+        "will-it-happen": will_it_happen_table(_measured("will-it-happen")),
         "missing-facts": missing_facts_table(_measured("missing-facts")),
         "layers-speed": layers_speed_table(_measured("layers-speed")),
         "pointer-speed": pointer_speed_table(_measured("pointer-speed")),
@@ -137,7 +139,9 @@ def many_entities_block(root: Path) -> str:
 
 def _markdown(name: str, table: TextTable) -> str:
     """Return a table with the notes below it, and its caption if no text around it has the same."""
-    captioned = name.startswith("tried") or name.endswith(("-speed", "-facts", "defaults"))
+    captioned = name.startswith("tried") or name.endswith(
+        ("-speed", "-facts", "-happen", "defaults")
+    )
     caption = f"{_wrap(table.caption)}\n\n" if captioned else ""
     # The tables of README.md have one line below them.
     notes = [" ".join(table.notes)] if name.endswith("summary") else table.notes

@@ -100,7 +100,7 @@ def test_a_scan_reports_its_progress(url: str) -> None:
     with Client(url, token=TOKEN) as client:
         table = client.surprising(top=3, progress=lambda *each: done.append(each))
         assert len(table) == 3 and done[0] == (0, 150) and done[-1] == (150, 150)
-        # The service sends at most seven facts, and says from which probability on there are so few.
+        # The service sends at most seven facts, and says which probability gives so few.
         with pytest.raises(QueryError, match="a response has at most 7; search") as refused:
             client.missing(at_least=0.01)
         highest = float(str(refused.value).rpartition(" ")[2])
