@@ -106,6 +106,19 @@ Service._load_again = lambda *_: time.sleep(25)
     assert log[-1]["event"] == "stopped"
 
 
+def test_the_service_does_without_uvloop_where_it_is_installed(served: Start) -> None:
+    """It would listen with the backlog of one connection that a worker takes at a time."""
+    installed = """
+import sys, types
+uvloop = types.ModuleType("uvloop")
+uvloop.new_event_loop = uvloop.Loop = lambda *_: 1 / 0
+sys.modules["uvloop"] = uvloop
+"""
+    service = served(TED, setup=installed)
+    assert service.http.get("/health").status_code == 200
+    assert service.end(signal.SIGTERM)[0] == 0
+
+
 def test_a_hangup_during_the_start_reloads_afterwards(served: Start) -> None:
     early = """
 import os, signal

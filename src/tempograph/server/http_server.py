@@ -49,6 +49,9 @@ class HttpServer(uvicorn.Server):
                 proxy_headers=bool(proxies),
                 forwarded_allow_ips=list(proxies),
                 http=http_protocol(limits.idle),
+                # uvloop, the default where it is installed, calls the system's listen itself. It
+                # would let only `backlog` connections wait: for a worker, one.
+                loop="asyncio",
                 timeout_keep_alive=math.ceil(limits.idle),
                 timeout_graceful_shutdown=settings.shutdown_seconds,
                 backlog=backlog,
