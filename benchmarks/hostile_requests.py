@@ -9,6 +9,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.importers.later_steps import MAX_NEW_STEPS
 
 QUESTIONS: Final = (
     "complete",
@@ -58,11 +59,14 @@ class HostileRequests:
         return self.random.choice(kinds)()
 
     def each_kind(self) -> list[bytes]:
-        """A question in order for each part of a fact, and all heavy ones."""
+        """A question in order for each part of a fact, one about the farthest time, heavy ones."""
         fact = self._fact()
+        facts = [(missing, fact) for missing in fact]
+        # A later time is answered with a time grid that reaches so far, which is kept.
+        facts.append(("object", fact | {"time": f"+{MAX_NEW_STEPS}"}))
         light = [
             ("complete", {part: name for part, name in fact.items() if part != missing})
-            for missing in fact
+            for missing, fact in facts
         ]
         return [post(path, json.dumps(body)) for path, body in [*light, *self._heavy_bodies()]]
 
