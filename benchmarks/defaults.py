@@ -8,8 +8,8 @@ Data are benchmarks and what is made of them, so that no rule fits only the data
 - yago-forecast: all facts, split at random; the preset is that of icews14
 - world/470000x23000: a synthetic world of so many facts and entities; the preset is that of icews14
 
-A run that has the same settings both ways is trained once. With --json, results are added to
-those in the file.
+A model that has the same settings both ways is not trained. With --json, results are added to those
+in the file.
 
 PYTHONPATH=src python benchmarks/defaults.py --data icews14 icews14/10% --models tntcomplex pointer
 """
@@ -47,7 +47,7 @@ DATA: Final = (
     "icews05-15/10%",
     "yago-forecast",
 )
-MODELS: Final = ("tntcomplex", "pointer", "temp-gru", "temp-sa")
+MODELS: Final = ("tntcomplex", "pointer", "temp-gru", "temp-sa", "temp-pointer")
 LARGEST_LOSS: Final = 0.005
 """How far valid MRR with suggested settings may be below that of the preset."""
 RELATIONS: Final = 250
@@ -70,23 +70,23 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     device = resolve_device(arguments.device)
-    found = read_measured(arguments.json, device)
-    commit = environment(device)["commit"]
+    found, here = read_measured(arguments.json, device), environment(device)
     for name in arguments.data:
         graph, preset_of = load(name, arguments.seed)
         for model in arguments.models:
             note(f"{model} on {name}")
             result = compare(graph, model, preset_of, arguments, device)
-            result = {"dataset": name, "model": model, "commit": commit, **result}
+            about = {"dataset": name, "model": model, "set": arguments.set}
+            result = {**about, "hardware": here["hardware"], "commit": here["commit"], **result}
             others = [
                 other
                 for other in found["results"]
-                if (other["dataset"], other["model"]) != (name, model)
+                if any(other[key] != value for key, value in about.items())
             ]
             found["results"] = [*others, result]
             if arguments.json is not None:
                 write_json(arguments.json, found)
-    show(defaults_table(found, f"valid facts, seed {arguments.seed}"))
+    show(defaults_table(found))
     sys.exit(any(result["loss"] > LARGEST_LOSS for result in found["results"]))
 
 
@@ -151,15 +151,19 @@ def compare(
     named = dataclasses.replace(graph, name=preset_of)
     preset = configure(named, model, device, preset="tuned", **both)
     different = [name for name, value in preset.flat().items() if suggested.flat()[name] != value]
-    rules = measure(graph, suggested, device, arguments.set)
-    other = measure(named, preset, device, arguments.set) if different else rules
-    return {
+    data = {
         "facts": len(graph.train),
         "entities": len(graph.entities),
         "steps": len(graph.times),
         "preset": f"{preset_of}.tuned",
-        "set": arguments.set,
         "different": {name: [suggested.flat()[name], preset.flat()[name]] for name in different},
+    }
+    if not different:
+        return {**data, "suggested_mrr": None, "preset_mrr": None, "loss": 0.0}
+    rules = measure(graph, suggested, device, arguments.set)
+    other = measure(named, preset, device, arguments.set)
+    return {
+        **data,
         "suggested_mrr": rules["mrr"],
         "preset_mrr": other["mrr"],
         "loss": other["mrr"] - rules["mrr"],
@@ -171,7 +175,7 @@ def compare(
 def measure(
     graph: TemporalGraph, config: Config, device: torch.device, overrides: list[str]
 ) -> dict[str, float]:
-    """Train a run and return its best valid MRR."""
+    """Train a run and return its valid MRR."""
     started = time.perf_counter()
     run = trainer.train(
         graph,
@@ -182,8 +186,11 @@ def measure(
         device=str(device),
         progress=False,
     )
-    mrr = max(line["valid/mrr"] for line in run.history if "valid/mrr" in line)
-    return {"mrr": mrr, "seconds": time.perf_counter() - started}
+    assert run.results.valid is not None
+    return {
+        "mrr": run.results.valid["metrics"]["mrr"],
+        "seconds": time.perf_counter() - started,
+    }
 
 
 if __name__ == "__main__":

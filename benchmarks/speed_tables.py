@@ -115,29 +115,40 @@ def will_it_happen_table(measured: Measured, about: str = "") -> TextTable:
     return _text_table("Facts that happened among the most likely", measured, columns, 2, about)
 
 
-def defaults_table(measured: Measured, about: str = "valid facts, seed 0") -> TextTable:
+def defaults_table(measured: Measured) -> TextTable:
     """Return how good suggested settings are beside those of a preset."""
 
     def differ(result: dict[str, Any]) -> str:
         return ", ".join(
-            f"{name.partition('.')[2]} {ours:g} ({theirs:g})"
-            if isinstance(ours, int | float)
-            else f"{name.partition('.')[2]} {ours} ({theirs})"
+            f"{name.partition('.')[2]} {_setting(ours)} ({_setting(theirs)})"
             for name, (ours, theirs) in result["different"].items()
         )
+
+    def mrr(name: str) -> Callable[[dict[str, Any]], str]:
+        return lambda result: "-" if result[name] is None else f"{result[name]:.3f}"
 
     columns: Columns = {
         "dataset": figure("dataset"),
         "model": figure("model"),
         "suggested (preset)": lambda result: differ(result) or "all the same",
+        "of both": lambda result: ", ".join(result["set"]) or "-",
+        "hardware": figure("hardware"),
         "facts": figure("facts", ","),
         "entities": figure("entities", ","),
-        "suggested: MRR": figure("suggested_mrr", ".3f"),
-        "preset: MRR": figure("preset_mrr", ".3f"),
+        "suggested: MRR": mrr("suggested_mrr"),
+        "preset: MRR": mrr("preset_mrr"),
     }
-    shared = sorted({each for result in measured["results"] for each in result["set"]})
-    about += f"; both with {', '.join(shared)}" if shared else ""
-    return _text_table("Suggested settings beside presets", measured, columns, 3, about)
+    about = "valid facts, seed 0; with the same settings, nothing was trained"
+    return _text_table("Suggested settings beside presets", measured, columns, 5, about)
+
+
+def _setting(value: Any) -> str:
+    """A value as the command line takes it."""
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def fit_speed_table(measured: Measured, about: str = "") -> TextTable:
