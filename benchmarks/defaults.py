@@ -187,10 +187,7 @@ def measure(
         progress=False,
     )
     assert run.results.valid is not None
-    return {
-        "mrr": run.results.valid["metrics"]["mrr"],
-        "seconds": time.perf_counter() - started,
-    }
+    return {"mrr": run.results.valid["metrics"]["mrr"], "seconds": time.perf_counter() - started}
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from tempograph.errors import ConfigError
 from tempograph.models.pointer.partners import LatestPartners
 from tempograph.models.pointer.pointer_model import Pointer, PointerSettings
 from tempograph.models.pointer.recent_paths import RecentPaths
+from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.nn.gap_bins import gap_bin
 
 # Where a candidate's last fact is too old to vote, a forecaster does not count its facts.
@@ -94,6 +95,29 @@ def test_the_names_of_partners_before_a_query_count() -> None:
     without = index.mean(table, index.sums(table), left_out)
     expected = [[0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 1 / 2, 1 / 2], [0, 0, 0, 0]]
     assert_close(without, torch.tensor(expected))
+
+
+@settings(max_examples=15)
+@given(graph=graphs(), max_facts=st.integers(1, 3), data=st.data())
+def test_first_facts_of_paths_are_the_latest_that_count(
+    graph: TemporalGraph, max_facts: int, data: st.DataObject
+) -> None:
+    timeline = Timeline(graph, "forecast-single")
+    source = RecentPaths(timeline, max_facts, 0.5)
+    step = data.draw(st.integers(0, len(graph.times) - 1))
+    queries = queries_at(graph, step)
+    number = len(queries.entity)
+    left_out = torch.tensor([data.draw(st.integers(-1, len(graph.train) - 1))] * number)
+    votes = source.votes(source.look_up(queries, left_out), VoteSample())
+    index = source.index
+    for row, entity in enumerate(queries.entity.tolist()):
+        earlier = [
+            position
+            for position, (start, _, _, time) in enumerate(index.rows.tolist())
+            if start == entity and time < step and int(index.fact_id[position]) != left_out[row]
+        ]
+        found = votes.step_fact[votes.step_query == row]
+        assert sorted(found.tolist()) == earlier[-max_facts:]
 
 
 @settings(max_examples=15)

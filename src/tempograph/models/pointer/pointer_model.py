@@ -24,7 +24,7 @@ from tempograph.models.pointer.partners import PartnerRanges
 from tempograph.models.pointer.paths import Paths
 from tempograph.models.pointer.recent_paths import PathQueries, RecentPaths
 from tempograph.models.pointer.removed_facts import RemovedFacts
-from tempograph.models.pointer.similar_entities import SimilarEntities
+from tempograph.models.pointer.similar_entities import SimilarEntities, SimilarQueries
 from tempograph.models.pointer.sparse_layout import (
     KeptPrior,
     Lookups,
@@ -47,7 +47,13 @@ NAME_WIDTH: Final = 64
 
 VoteSource = Copying | Paths | RecentPaths | EntityCounts | Names | CandidateFacts | SimilarEntities
 Lookup = (
-    VoteLookup | NeighborQueries | PathQueries | RemovedFacts | PartnerRanges | CandidateQueries
+    VoteLookup
+    | NeighborQueries
+    | PathQueries
+    | SimilarQueries
+    | RemovedFacts
+    | PartnerRanges
+    | CandidateQueries
 )
 """What a source looked up for some queries, independent of any weight."""
 

@@ -16,7 +16,6 @@ from tempograph.data.fact_index import FactIndex
 from tempograph.data.held_facts import signed_gap
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.pointer.copying import MAX_RELATIONS
-from tempograph.models.pointer.recent_paths import PathQueries
 from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.nn.gap_bins import gap_bin, num_gap_bins
 from tempograph.nn.inplace import add_at
@@ -25,6 +24,23 @@ from tempograph.nn.shared_weights import copy_sharing_weights
 MAX_FACTS: Final = 32
 """Facts of a similar entity that vote, those nearest in time."""
 _INITIAL_LOG_C: Final = 3.0
+
+
+class SimilarQueries(NamedTuple):
+    """The entity and the time of each query, and the train fact it does without or -1, [n] each."""
+
+    entity: Tensor
+    time: Tensor
+    left_out: Tensor
+
+    def pack(self) -> Tensor:
+        """All columns in one int32 tensor, [8, n], as high as what other sources look up."""
+        return torch.stack([*self, *(torch.zeros_like(self.entity),) * 5]).int()
+
+    @staticmethod
+    def unpack(packed: Tensor) -> SimilarQueries:
+        """The inverse of `pack`, also for a selection of columns."""
+        return SimilarQueries(*packed[:3].long())
 
 
 class SimilarVotes(NamedTuple):
@@ -76,18 +92,18 @@ class SimilarEntities(nn.Module):
         twin._index(timeline)
         return twin
 
-    def look_up(self, queries: Queries, left_out: Tensor | None = None) -> PathQueries:
+    def look_up(self, queries: Queries, left_out: Tensor | None = None) -> SimilarQueries:
         """The queries, without the train facts left_out [n]."""
         none = torch.full_like(queries.entity, -1)
-        return PathQueries(queries.entity, queries.time, none if left_out is None else left_out)
+        return SimilarQueries(queries.entity, queries.time, none if left_out is None else left_out)
 
-    unpack = staticmethod(PathQueries.unpack)
+    unpack = staticmethod(SimilarQueries.unpack)
 
     def forward(
         self,
         scores: Tensor,
         relation: Tensor,
-        queries: PathQueries,
+        queries: SimilarQueries,
         sample: VoteSample | None = None,
     ) -> Tensor:
         """Add the contributions to scores [n, entities] of queries with relations [n], in place.
@@ -125,7 +141,7 @@ class SimilarEntities(nn.Module):
 
     @torch.no_grad()
     def _votes(
-        self, queries: PathQueries, fact_mask: Tensor | None, dtype: torch.dtype
+        self, queries: SimilarQueries, fact_mask: Tensor | None, dtype: torch.dtype
     ) -> SimilarVotes:
         """The facts that vote on each query; none names its entity."""
         index = self.index
