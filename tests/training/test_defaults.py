@@ -142,6 +142,7 @@ def test_the_pointer_lays_out_few_candidates_of_many_entities() -> None:
     assert (settings.counts, settings.paths, settings.names) == ("voting", False, False)
     graph.has_intervals = True
     assert configure(graph, "pointer", CPU).model.counts == "all"
+    assert configure(graph, "pointer", CPU).train.facts_per_step == 2000
     assert configure(graph_of_shape(3, 5, 3), "pointer", CPU).model.counts == "all"
 
 

@@ -233,8 +233,7 @@ def suggest_pointer(
         },
         "train": {
             "epochs": epochs,
-            # The scores that all queries of a step share take as long as thousands of queries.
-            "facts_per_step": 4000 if many else 1000 if facts > 20_000 else 200,
+            "facts_per_step": _pointer_step(facts, many),
             "learning_rate": 0.01,
             "cooldown": 0.4,
             "weight_decay": 1e-5,
@@ -242,6 +241,14 @@ def suggest_pointer(
             "patience": 4,
         },
     }
+
+
+def _pointer_step(facts: int, many: bool) -> int:
+    """Facts of a training step: small steps of many facts take a GPU long to launch."""
+    if many:
+        # The scores that all queries of a step share take as long as thousands of queries.
+        return 4000
+    return 200 if facts <= 20_000 else 1000 if facts <= 500_000 else 2000
 
 
 def _few_facts(graph: TemporalGraph) -> bool:
