@@ -19,13 +19,13 @@ from typing import Any, Final
 
 import torch
 from pointer_speed import clock
+from speed_tables import forecast_speed_table
 
 from tempograph.cli.console import note, show
 from tempograph.data.catalog import load_dataset
 from tempograph.data.timeline import Timeline
 from tempograph.device import environment, resolve_device
 from tempograph.io import write_json
-from tempograph.report.text_table import TextTable
 from tempograph.training.losses.training_loss import TrainingLoss
 from tempograph.training.setup import configure
 from tempograph.training.train_state import TrainState
@@ -56,14 +56,10 @@ def main() -> None:
         measure(model, arguments.dataset, arguments.epochs, arguments.set, device)
         for model in arguments.models
     ]
-    columns = ("model", "completion: s/epoch", "forecasts: s/epoch", "ratio")
-    rows = [
-        [each["model"], *(f"{each[name]:.2f}" for name in (*PROTOCOLS, "ratio"))]
-        for each in results
-    ]
-    show(TextTable("An epoch of a forecaster beside one of completion", columns, rows, 1))
+    measured = {"environment": environment(device), "results": results}
+    show(forecast_speed_table(measured))
     if arguments.json is not None:
-        write_json(arguments.json, {"environment": environment(device), "results": results})
+        write_json(arguments.json, measured)
     sys.exit(any(result["ratio"] > LARGEST_RATIO for result in results))
 
 

@@ -19,13 +19,13 @@ import torch
 from forecast_speed import take_epoch
 from many_entities import reset_peak
 from pointer_speed import clock
+from speed_tables import interval_training_table
 
 from tempograph.cli.console import note, show
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import Timeline
 from tempograph.device import environment, peak_memory_bytes, resolve_device
 from tempograph.io import write_json
-from tempograph.report.text_table import TextTable
 from tempograph.training.setup import configure
 from tempograph.training.train_state import TrainState
 
@@ -47,21 +47,14 @@ def main() -> None:
     arguments = parser.parse_args()
     device = resolve_device(arguments.device)
     results: list[dict[str, Any]] = []
+    measured = {"environment": environment(device), "results": results}
     for length in arguments.lengths:
         graph = made_intervals(arguments.facts, arguments.steps, length)
         for model in arguments.models:
             results.append(measure(graph, model, length, arguments.epochs, device))
             if arguments.json is not None:
-                write_json(arguments.json, {"environment": environment(device), "results": results})
-    columns = ("model", "steps a fact holds", "preparation, s", "epoch, s", "peak GiB")
-    rows = [
-        [
-            *(each["model"], f"{each['length']:,}", f"{each['timeline_seconds']:.1f}"),
-            *(f"{each['epoch_seconds']:.1f}", f"{each['peak_bytes'] / 2**30:.1f}"),
-        ]
-        for each in results
-    ]
-    show(TextTable(f"{arguments.facts:,} facts, {arguments.steps:,} steps", columns, rows, 1))
+                write_json(arguments.json, measured)
+    show(interval_training_table(measured))
 
 
 def made_intervals(facts: int, steps: int, length: int) -> TemporalGraph:

@@ -190,6 +190,7 @@ def many_entities_table(measured: Measured, about: str = "") -> TextTable:
     columns: Columns = {
         "world": figure("dataset"),
         "model": figure("model"),
+        "hardware": figure("hardware"),
         "entities": figure("entities", ","),
         "train facts": figure("train_facts", ","),
         "epochs": trained("epochs", ".3g"),
@@ -200,7 +201,34 @@ def many_entities_table(measured: Measured, about: str = "") -> TextTable:
         "ranking s": figure("ranking_seconds", ".3g"),
         "MRR": lambda result: f"{result['metrics']['mrr']:.3f}",
     }
-    return _text_table("Many entities", measured, columns, 2, about)
+    return _text_table("Many entities", measured, columns, 3, about)
+
+
+def forecast_speed_table(measured: Measured) -> TextTable:
+    """Return the seconds of an epoch of forecasters beside those of completion."""
+    columns: Columns = {
+        "model": lambda result: f"{result['model']}, {result['dataset']}",
+        "completion: s/epoch": figure("strict", ".2f"),
+        "forecasts: s/epoch": figure("forecast-single", ".2f"),
+        "ratio": figure("ratio", ".2f"),
+    }
+    return _text_table(
+        "An epoch of a forecaster beside one of completion", measured, columns, 1, ""
+    )
+
+
+def interval_training_table(measured: Measured) -> TextTable:
+    """Return the seconds of an epoch on facts that hold for a while, by how long they do."""
+    columns: Columns = {
+        "model": figure("model"),
+        "facts": figure("facts", ","),
+        "steps": figure("steps", ","),
+        "steps a fact holds": figure("length", ","),
+        "preparation, s": figure("timeline_seconds", ".1f"),
+        "s/epoch": figure("epoch_seconds", ".1f"),
+        "GiB": figure("peak_bytes", ".1f", 2**30),
+    }
+    return _text_table("Training on facts that hold for a while", measured, columns, 1, "")
 
 
 def serve_speed_table(measured: Measured) -> TextTable:
@@ -236,14 +264,17 @@ def _text_table(
     title: str, measured: Measured, columns: Columns, left: int, about: str
 ) -> TextTable:
     rows = [[cell(result) for cell in columns.values()] for result in measured["results"]]
-    environment = measured["environment"]
+    environment, results = measured["environment"], measured["results"]
     commit = f"commit {environment['commit'][:7]}" if environment["commit"] else "unknown commit"
     changed = " with changes" if environment.get("dirty") else ""
-    caption = f"{environment['hardware']}, {commit}{changed}{f'; {about}' if about else ''}."
+    # Rows that name their hardware may be from several machines.
+    where = "" if any("hardware" in each for each in results) else f"{environment['hardware']}, "
+    caption = f"{where}{commit}{changed}{f'; {about}' if about else ''}."
+    caption = caption[0].upper() + caption[1:]
     elsewhere: dict[str, list[str]] = {}
-    for result in measured["results"]:
+    for result in results:
         if result.get("commit", environment["commit"]) != environment["commit"]:
-            name = f"{result['model']} on {result['dataset']}"
+            name = f"{result['model']} on {result.get('dataset') or result['data']}"
             elsewhere.setdefault(result["commit"][:7], []).append(name)
     for other, names in elsewhere.items():
         caption += f" Measured at commit {other}: {', '.join(names)}."

@@ -98,15 +98,20 @@ HARD_KINDS = ("rare answer", "unseen answer", "new pair")
 
 
 def names_table(results: Sequence[RunResults]) -> TextTable:
-    """Return what names are worth on test: in all, and for questions that train says little of."""
+    """Return what names are worth on test: in all, and for questions that train says little of.
+
+    Models that were measured both with names and without have rows.
+    """
     groups: dict[tuple[str, str, bool], list[RunResults]] = {}
     for run in without_copies(results):
         shown = run.model in NAMED_MODELS and run.protocol == "strict" and run.preset == "tuned"
         measured_hard = run.test is not None and "hard" in run.test
         if shown and measured_hard and run.changed.keys() <= {"model.names"}:
             groups.setdefault((run.dataset, run.model, uses_names(run)), []).append(run)
+    compared = sorted(key for key in groups if (*key[:2], not key[2]) in groups)
     rows = []
-    for (dataset, model, named), runs in sorted(groups.items()):
+    for dataset, model, named in compared:
+        runs = groups[dataset, model, named]
         tests = [run.test for run in runs if run.test is not None]
         hard = [
             mean(test["hard"][kind]["metrics"]["mrr"] for test in tests if kind in test["hard"])
@@ -117,7 +122,7 @@ def names_table(results: Sequence[RunResults]) -> TextTable:
         rows.append([dataset, model, "yes" if named else "no", str(len(runs)), mrr, *cells])
     columns = ("dataset", "model", "names", "seeds", "MRR", *(f"{kind}s" for kind in HARD_KINDS))
     table = TextTable("Names", columns, rows, 3, f"Test; {SPREAD}.")
-    measured = [[runs] for _, runs in sorted(groups.items())]
+    measured = [[groups[key]] for key in compared]
     return with_sources(table, measured, [f"{row[1]} on {row[0]}, {row[2]}" for row in rows])
 
 

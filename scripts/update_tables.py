@@ -61,6 +61,8 @@ sys.path.append(str(ROOT / "benchmarks"))
 from speed_tables import (  # noqa: E402 - needs the path above
     defaults_table,
     fit_speed_table,
+    forecast_speed_table,
+    interval_training_table,
     layers_speed_table,
     many_entities_table,
     methods_speed_table,
@@ -100,6 +102,8 @@ def markdown_tables() -> dict[str, str]:
         "methods-speed": methods_speed_table(_measured("methods-speed")),
         "defaults": defaults_table(_measured("defaults")),
         "fit-speed": fit_speed_table(_measured("fit-speed")),
+        "forecast-speed": forecast_speed_table(_measured("forecast-speed")),
+        "interval-training": interval_training_table(_measured("interval-training")),
         "will-it-happen": will_it_happen_table(_measured("will-it-happen")),
         "missing-facts": missing_facts_table(_measured("missing-facts")),
         "layers-speed": layers_speed_table(_measured("layers-speed")),
@@ -140,7 +144,7 @@ def many_entities_block(root: Path) -> str:
 def _markdown(name: str, table: TextTable) -> str:
     """Return a table with the notes below it, and its caption if no text around it has the same."""
     captioned = name.startswith("tried") or name.endswith(
-        ("-speed", "-facts", "-happen", "defaults")
+        ("-speed", "-facts", "-happen", "-training", "defaults")
     )
     caption = f"{_wrap(table.caption)}\n\n" if captioned else ""
     # The tables of README.md have one line below them.

@@ -68,7 +68,9 @@ def leak_table(results: Sequence[RunResults]) -> TextTable:
     by_facts = [
         result
         for result in results
-        if row_kind(result) != "with names" and result.protocol in BOTH_PROTOCOLS
+        if row_kind(result) != "with names"
+        and result.protocol in BOTH_PROTOCOLS
+        and not result.intervals
     ]
     best, rows, measured = best_settings(by_facts, result_key), [], []
     pairs = {(dataset, model) for dataset, model, _ in best if model in PROTOCOL_DEPENDENT}
