@@ -144,16 +144,28 @@ def table(
 
 
 def show(text_table: TextTable) -> bool:
-    """Print a table, in its narrow form if the full one is too wide; return whether it fitted."""
+    """Print a table, in its narrow form if the full one is too wide; return whether it fitted.
+
+    In a file or a pipe, a table that has no form that fits keeps its width, so that nothing is cut.
+    """
 
     def made(form: TextTable) -> Table:
         rows, caption = form.marked_rows, form.full_caption
         return table(form.title, form.columns, rows, left=form.text_columns, caption=caption)
 
+    def natural_width(shown: Table) -> int:
+        return out.measure(shown, options=out.options.update(max_width=1000)).maximum
+
     full = made(text_table)
-    fits = out.measure(full, options=out.options.update(max_width=1000)).maximum <= out.width
-    out.print(full if fits else made(text_table.narrow()))
-    return fits
+    if natural_width(full) <= out.width:
+        out.print(full)
+        return True
+    narrow = made(text_table.narrow())
+    if out.is_terminal or natural_width(narrow) <= out.width:
+        out.print(narrow)
+    else:
+        _console(width=natural_width(narrow)).print(narrow)
+    return False
 
 
 def metric_columns(metrics: Mapping[str, float]) -> list[str]:
