@@ -109,7 +109,7 @@ def test_first_facts_of_paths_are_the_latest_that_count(
     number = len(queries.entity)
     left_out = torch.tensor([data.draw(st.integers(-1, len(graph.train) - 1))] * number)
     votes = source.votes(source.look_up(queries, left_out), VoteSample())
-    index = source.index
+    index = source.facts.index
     for row, entity in enumerate(queries.entity.tolist()):
         earlier = [
             position

@@ -22,7 +22,7 @@ from tempograph.models.pointer.entity_counts import EntityCounts
 from tempograph.models.pointer.names import Names
 from tempograph.models.pointer.partners import PartnerRanges
 from tempograph.models.pointer.paths import Paths
-from tempograph.models.pointer.recent_paths import PathQueries, RecentPaths
+from tempograph.models.pointer.recent_paths import RecentPaths
 from tempograph.models.pointer.removed_facts import RemovedFacts
 from tempograph.models.pointer.similar_entities import SimilarEntities, SimilarQueries
 from tempograph.models.pointer.sparse_layout import (
@@ -33,6 +33,7 @@ from tempograph.models.pointer.sparse_layout import (
 )
 from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.models.sparse_scores import BYTES_PER_CELL, SparseScores
+from tempograph.nn.path_sums import PathQueries
 from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.nn.votes import VoteLookup
 from tempograph.typing import NonNegativeInt, PositiveInt, check_bounds

@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from tempograph.models.pointer.copying import Copying
-from tempograph.models.pointer.recent_paths import PathQueries, PathVotes, RecentPaths
+from tempograph.models.pointer.recent_paths import RecentPaths
 from tempograph.models.pointer.relation_prior import RelationPrior, RelationRest, SortedPrior
 from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.models.sparse_scores import MANY_ENTITIES, Pairs, SparseScores
+from tempograph.nn.path_sums import PathQueries, PathVotes
 from tempograph.nn.sparse_votes import Cells, VoteRows
 from tempograph.nn.votes import VoteRanges
 

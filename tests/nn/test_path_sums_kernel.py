@@ -1,4 +1,4 @@
-"""The Triton kernel of recent paths against its twin in PyTorch."""
+"""The Triton kernel of sums over paths against its twin in PyTorch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from torch.testing import assert_close
 from tempograph.data.synthetic.world import make_world
 from tempograph.data.timeline import Queries, Timeline, both_directions
 from tempograph.models.pointer import recent_paths
-from tempograph.models.pointer.recent_paths import RecentPaths, path_sums_torch
+from tempograph.models.pointer.recent_paths import RecentPaths
+from tempograph.nn.path_sums import path_sums_torch
 
 pytest.importorskip("triton", reason="needs Triton")
 pytestmark = pytest.mark.usefixtures("triton_interpreter")
@@ -22,7 +23,7 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 def test_sums_and_gradients_equal_those_of_the_twin(
     max_facts: int, shared: bool, masked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tempograph.nn.kernels.recent_paths_kernel import path_sums
+    from tempograph.nn.kernels.path_sums_kernel import path_sums
 
     if shared:
         monkeypatch.setattr(recent_paths, "MAX_RELATIONS", 1)
@@ -39,7 +40,7 @@ def test_sums_and_gradients_equal_those_of_the_twin(
     # Each does without an earlier fact.
     asked = source.look_up(queries, (fact - 3).clamp(min=-1).repeat(2))
     fact_mask = torch.rand(len(timeline.facts), device=DEVICE) > 0.3 if masked else None
-    inputs = source, queries.relation, asked, fact_mask, timeline.num_entities
+    inputs = source.facts, source.weights(), queries.relation, asked, fact_mask
     expected, actual = path_sums_torch(*inputs), path_sums(*inputs)
     assert expected.any()
     assert_close(actual, expected, rtol=1e-4, atol=1e-6)
@@ -50,11 +51,11 @@ def test_sums_and_gradients_equal_those_of_the_twin(
 
 
 def test_no_queries() -> None:
-    from tempograph.nn.kernels.recent_paths_kernel import path_sums
+    from tempograph.nn.kernels.path_sums_kernel import path_sums
 
     graph = make_world(entities=5, relations=4, steps=4, facts=10).graph
     source = RecentPaths(Timeline(graph, "forecast-single", DEVICE), 4, 1.0).to(DEVICE)
     none = torch.zeros(0, dtype=torch.int64, device=DEVICE)
     queries = Queries(none, none, none)
-    sums = path_sums(source, none, source.look_up(queries), None, 5)
+    sums = path_sums(source.facts, source.weights(), none, source.look_up(queries), None)
     assert sums.shape == (0, 5)

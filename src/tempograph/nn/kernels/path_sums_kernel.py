@@ -1,39 +1,36 @@
-"""Sums over recent paths as a Triton kernel; `models.pointer.recent_paths` has the twin."""
+"""Sums over paths of two facts as a Triton kernel; `nn.path_sums` has the twin in PyTorch."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from tempograph.models.pointer.recent_paths import PathQueries, RecentPaths
+from tempograph.nn.path_sums import PathQueries, PathWeights, RecentFacts
 
 
 def path_sums(
-    source: RecentPaths,
+    facts: RecentFacts,
+    weights: PathWeights,
     relation: Tensor,
     queries: PathQueries,
     fact_mask: Tensor | None,
-    num_entities: int,
 ) -> Tensor:
-    """`recent_paths.path_sums_torch` with one kernel each way."""
-    inputs = _Inputs(source, relation, queries, fact_mask, num_entities)
-    out: Tensor = _PathSums.apply(*source.weights(), inputs)
+    """`path_sums.path_sums_torch` with one kernel each way."""
+    out: Tensor = _PathSums.apply(*weights, _Inputs(facts, relation, queries, fact_mask))
     return out
 
 
 class _Inputs(NamedTuple):
     """What needs no gradient."""
 
-    source: RecentPaths
+    facts: RecentFacts
     relation: Tensor
     queries: PathQueries
     fact_mask: Tensor | None
-    num_entities: int
 
 
 class _PathSums(torch.autograd.Function):
@@ -42,7 +39,7 @@ class _PathSums(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, by_relation: Tensor, by_time: Tensor, inputs: _Inputs) -> Tensor:
         weights = by_relation.contiguous(), by_time.contiguous()
-        sums = by_time.new_zeros(len(inputs.relation), inputs.num_entities)
+        sums = by_time.new_zeros(len(inputs.relation), inputs.facts.index.num_entities)
         ctx.inputs = inputs
         ctx.save_for_backward(*weights)
         _run(inputs, weights, sums, None)
@@ -63,22 +60,22 @@ def _run(
     grads: tuple[Tensor, Tensor] | None,
 ) -> None:
     """Add to the sums, or read their gradients from `sums` and add to those of the weights."""
-    source, relation, queries, fact_mask, num_entities = inputs
-    index, (by_relation, by_time) = source.index, weights
+    facts, relation, queries, fact_mask = inputs
+    index, (by_relation, by_time) = facts.index, weights
     if not len(relation) or not len(index.time):
         return
     _kernel[(len(relation),)](
         tuple(column.contiguous() for column in (relation, *queries)),
         (index.relation, index.time, index.answer, index.fact_id),
-        (source.next_key, index.key_start, source.bin_ago),
+        (facts.next_key, index.key_start, facts.bin_ago),
         index.fact_id if fact_mask is None else fact_mask,
         (by_relation, by_time),
         sums,
         (by_relation, by_time) if grads is None else grads,
-        (num_entities, len(source.bin_ago) - 1, by_relation.shape[2], *by_time.shape[1:]),
-        MAX_FACTS=source.max_facts,
-        PLACES=triton.next_power_of_2(source.max_facts + 2),
-        HALVINGS=source.most_rows.bit_length(),
+        (index.num_entities, len(facts.bin_ago) - 1, by_relation.shape[2], *by_time.shape[1:]),
+        MAX_FACTS=facts.max_facts,
+        PLACES=triton.next_power_of_2(facts.max_facts + 2),
+        HALVINGS=facts.most_rows.bit_length(),
         SHARED=by_relation.shape[1] == 1,
         MASKED=fact_mask is not None,
         BACKWARD=grads is not None,
