@@ -31,11 +31,12 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from tempograph.cli.console import err, out, table
+from tempograph.cli.console import err
 from tempograph.io import write_json
 
 CHUNK = 250_000
 COLUMNS = 61
+_COUNTS = ("rows", "skipped", "duplicates", "facts", "entities", "relations", "steps")
 
 
 def main() -> None:
@@ -59,19 +60,19 @@ def main() -> None:
         err.print(f"{path.name}: {path.stat().st_size / 1e6:,.0f} MB")
         found = measure(path)
     import torch
+    from speed_tables import import_speed_table
 
-    from tempograph.device import environment, hardware
+    from tempograph.cli.console import show
+    from tempograph.device import environment
 
-    cpu = torch.device("cpu")
-    names = ("rows", "skipped", "duplicates", "entities", "relations", "steps")
-    cells = [[name, f"{found['import'][name]:,}"] for name in names]
-    cells += [[name.replace("_", " "), f"{found[name]:.1f}"] for name in ("seconds", "cpu_seconds")]
-    cells += [["peak MB", f"{found['peak_bytes'] / 1e6:,.0f}"]]
     kind = arguments.packing if arguments.source == "gdelt" else arguments.source
-    title = f"Import of {found['bytes'] / 1e6:,.0f} MB, {kind}"
-    out.print(table(title, ["", "count"], cells, caption=hardware(cpu)))
+    measured = {
+        "environment": environment(torch.device("cpu")),
+        "results": [{"kind": kind, **found}],
+    }
+    show(import_speed_table(measured))
     if arguments.json is not None:
-        write_json(arguments.json, {"environment": environment(cpu), **found})
+        write_json(arguments.json, measured)
 
 
 def measure(path: Path) -> dict[str, Any]:
@@ -86,12 +87,13 @@ def measure(path: Path) -> dict[str, Any]:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         sys.exit(f"the import ended with {process.returncode}")
+    imported = json.loads(output.read_text(encoding="utf-8"))
     return {
         "bytes": path.stat().st_size,
         "seconds": seconds,
         "cpu_seconds": usage.ru_utime + usage.ru_stime,
         "peak_bytes": usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
-        "import": json.loads(output.read_text(encoding="utf-8")),
+        **{name: imported[name] for name in _COUNTS},
     }
 
 

@@ -231,6 +231,23 @@ def interval_training_table(measured: Measured) -> TextTable:
     return _text_table("Training on facts that hold for a while", measured, columns, 1, "")
 
 
+def import_speed_table(measured: Measured) -> TextTable:
+    """Return the time and the peak memory of an import."""
+    columns: Columns = {
+        "file": figure("kind"),
+        "MB": figure("bytes", ",.0f", 1e6),
+        "rows": figure("rows", ","),
+        "skipped": figure("skipped", ","),
+        "duplicates": figure("duplicates", ","),
+        "entities": figure("entities", ","),
+        "steps": figure("steps", ","),
+        "seconds": figure("seconds", ".0f"),
+        "CPU seconds": figure("cpu_seconds", ".0f"),
+        "peak GB": figure("peak_bytes", ".1f", 1e9),
+    }
+    return _text_table("Import", measured, columns, 1, "")
+
+
 def serve_speed_table(measured: Measured) -> TextTable:
     """Return the questions a second of services, beside those of the version before."""
     before = {
