@@ -15,7 +15,7 @@ import torch
 
 from tempograph.data.protocol import task_of
 from tempograph.data.timeline import Queries
-from tempograph.device import memory_budget, release_free_memory
+from tempograph.device import memory_budget
 from tempograph.errors import QueryError
 from tempograph.evaluation.rank_table import RankTable, read_run_ranks
 from tempograph.prediction.predictor import Predictor
@@ -223,7 +223,7 @@ class ServedRun:
             return
         if name not in self._fitting:
             loop = asyncio.get_running_loop()
-            self._fitting[name] = loop.run_in_executor(self._fitting_thread, _fit, fit)
+            self._fitting[name] = loop.run_in_executor(self._fitting_thread, fit)
             self._fitting[name].add_done_callback(partial(self._note_fit, name))
         await _explained(asyncio.shield(self._fitting[name]))
 
@@ -284,9 +284,3 @@ def _timed(work: Callable[[Sequence[Item]], Result], items: Sequence[Item]) -> t
     start = time.perf_counter()
     result = work(items)
     return result, max(1e-6, time.perf_counter() - start)
-
-
-def _fit(fit: Callable[[], object]) -> None:
-    """Fit something, and keep no more memory than what was fitted needs."""
-    fit()
-    release_free_memory()
