@@ -105,22 +105,22 @@ class Copying(nn.Module):
 
     def look_up(self, queries: Queries, left_out: Tensor | None = None) -> VoteLookup:
         """The facts that vote on each query, without the train facts left_out [n]."""
-        index = self.fact_index
-        removed = index.fact_positions(queries, left_out)
+        index, time = self.fact_index, queries.time
+        key = index.key_ids(queries)
+        removed, candidates = index.positions_of(key, left_out), index.candidates_of(key)
         if self.bins.intervals is not None:
-            key, time = index.key_ids(queries), queries.time
             return VoteList(
                 self.bins.intervals.nearest(key, time, self.max_facts, removed),
-                index.candidate_ranges(queries),
+                candidates,
                 time,
                 removed.T.contiguous(),
             )
-        pivot = index.first_row_at(index.key_ids(queries), queries.time)
+        pivot = index.first_row_at(key, time)
         return VoteRanges(
-            facts=index.nearest(queries, self.max_facts, removed),
+            facts=index.nearest_rows(key, time, self.max_facts, removed),
             pivot=pivot - (removed < pivot[:, None]).sum(1),
-            candidates=index.candidate_ranges(queries),
-            time=queries.time.contiguous(),
+            candidates=candidates,
+            time=time.contiguous(),
             removed=removed.T.contiguous(),
         )
 
