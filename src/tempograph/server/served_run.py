@@ -60,7 +60,7 @@ class ServedRun:
             max(1, min(limits.batch, affordable)),
             limits.gather,
             limits.waiting,
-            self._encode_next_step,
+            self._prepare,
             metrics.batch_queries.labels(name).observe,
         )
         self._fitting_thread = ThreadPoolExecutor(1, thread_name_prefix="fitting")
@@ -111,7 +111,7 @@ class ServedRun:
         With `completely`, also prepare what would be prepared when the service is idle.
         """
         graph, questions = self.predictor.graph, self.predictor.run.questions
-        while self._encode_next_step() and completely:
+        while self._prepare() and completely:
             pass
         if completely:
             self._cold_steps = 0
@@ -128,6 +128,11 @@ class ServedRun:
 
     def _count_lookups(self, outcome: str) -> float:
         return sum(float(getattr(cache, outcome)) for cache in self.predictor.model.caches)
+
+    def _prepare(self) -> bool:
+        """Prepare a part of what speeds up later questions; return whether more is left."""
+        with torch.inference_mode():
+            return self.predictor.model.prepare() or self._encode_next_step()
 
     def _encode_next_step(self) -> bool:
         """Let the model cache the latest step not cached yet; return whether another would fit."""
