@@ -94,3 +94,20 @@ def test_free_memory_is_returned_after_requests_and_not_while_idle(
         assert client.post("/api/v1/surprising", json={}).status_code == 504
         assert released.acquire(timeout=5)
         assert not released.acquire(timeout=0.1)
+
+
+def test_what_speeds_up_questions_is_prepared_while_idle(
+    small_run: Predictor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = ["first", "second", "third"]
+    prepared = Semaphore(0)
+
+    def prepare(_: object) -> bool:
+        if parts:
+            parts.pop()
+            prepared.release()
+        return bool(parts)
+
+    monkeypatch.setattr(type(small_run.model), "prepare", prepare)
+    with client_of({"run": small_run}):
+        assert all(prepared.acquire(timeout=5) for _ in range(3))
