@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from tempograph.data.graph import TemporalGraph
+from tempograph.data.graph import Facts, TemporalGraph
 from tempograph.data.importers.later_steps import MAX_NEW_STEPS
 
 QUESTIONS: Final = (
@@ -70,8 +70,10 @@ class HostileRequests:
         ]
         return [post(path, json.dumps(body)) for path, body in [*light, *self._heavy_bodies()]]
 
-    def _fact(self) -> dict[str, Any]:
-        s, r, o, t = self.graph.all_facts[self.random.randrange(len(self.graph.all_facts))]
+    def _fact(self, facts: Facts | None = None) -> dict[str, Any]:
+        """A fact, by default of any split."""
+        facts = self.graph.all_facts if facts is None else facts
+        s, r, o, t = facts[self.random.randrange(len(facts))]
         names = self.graph.entities[s], self.graph.relations[r], self.graph.entities[o]
         return dict(
             zip(("subject", "relation", "object"), names, strict=True), time=self.graph.times[t]
@@ -106,7 +108,7 @@ class HostileRequests:
             ("complete", whole | {part: None, "top": 100, "evidence": 100}),
             ("complete", questions[0] | {"time": f"+{self.random.randrange(1, 10_000)}"}),
             ("evidence", whole | {"time": times[0], "until": times[-1], "most": 1000}),
-            ("what-if", questions[0] | {"removed": [self._fact()], "top": 100}),
+            ("what-if", questions[0] | {"removed": [self._fact(self.graph.train)], "top": 100}),
             ("missing", {"top": 10}),
             ("surprising", {"top": 10}),
             ("forecast", {"days": 30, "top": 100, "evidence": 3}),

@@ -72,7 +72,7 @@ def test_path_scores_equal_a_loop_over_entities_without_the_fact(
         actual, is_neighbor = known.path_scores(
             known.queries(entity, fact), torch.float32 if at_once else torch.float64
         )
-    assert ("_all_pairs" in vars(known)) == at_once
+    assert tables_are_used(known) == at_once
     for row, who in enumerate(entity.tolist()):
         world = graph
         if leave_out:
@@ -91,19 +91,42 @@ def test_path_scores_equal_a_loop_over_entities_without_the_fact(
         )
 
 
+def tables_are_used(known: CommonNeighbors) -> bool:
+    """Whether a single query is looked up in the tables of all pairs."""
+    one = known.queries(torch.zeros(1, dtype=torch.int64))
+    return len(known.tables(one, torch.float32).path_scores) == ENTITIES
+
+
 def test_tables_of_all_pairs_are_used_for_many_queries_if_they_fit() -> None:
     timeline = Timeline(random_graph(0))
     few, many = torch.zeros(255, dtype=torch.int64), torch.zeros(256, dtype=torch.int64)
     known = CommonNeighbors(timeline)
     known.path_scores(known.queries(few))
-    assert "_all_pairs" not in vars(known)
+    assert not tables_are_used(known)
     by_table = known.path_scores(known.queries(many))
-    assert "_all_pairs" in vars(known)
+    assert tables_are_used(known)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(MEMORY_BUDGETS, "pair_tables", Budget(8 * ENTITIES**2 - 1, 0))
         known = CommonNeighbors(timeline)
     assert_close(by_table, known.path_scores(known.queries(many)))
-    assert "_all_pairs" not in vars(known)
+    assert not tables_are_used(known) and not known.make_rows(ENTITIES)
+
+
+def test_tables_made_in_parts_equal_those_made_at_once() -> None:
+    timeline = Timeline(random_graph(0))
+    queries = CommonNeighbors(timeline).queries(torch.arange(ENTITIES))
+    parts, once = CommonNeighbors(timeline), CommonNeighbors(timeline)
+    with torch.inference_mode():
+        assert parts.make_rows(3) and not tables_are_used(parts)
+    while parts.make_rows(3):
+        assert not tables_are_used(parts)
+    assert tables_are_used(parts) and not parts.make_rows(3)
+    assert not once.make_rows(ENTITIES)
+    tables = [each.tables(queries, torch.float32) for each in (parts, once)]
+    for part, whole in zip(*tables, strict=True):
+        assert torch.equal(part, whole)
+    few = CommonNeighbors(timeline).path_scores(queries)
+    assert_close(parts.path_scores(queries), few, rtol=0, atol=0)
 
 
 def test_a_timeline_has_one_set_of_tables() -> None:

@@ -192,13 +192,13 @@ def test_contributions_equal_a_loop_over_facts(
 
 
 @settings(max_examples=16, deadline=None)
-@given(SEEDS, st.integers(1, 9))
-def test_the_nearest_facts_vote(seed: int, most: int) -> None:
+@given(SEEDS, st.integers(1, 9), st.booleans())
+def test_the_nearest_facts_vote(seed: int, most: int, leave_out: bool) -> None:
     timeline = Timeline(random_graph(seed))
     queries, number = queries_of(timeline.facts)
     for key in KEYS:
         view = FactIndex(timeline, key)
-        removed = view.fact_positions(queries, number)
+        removed = view.fact_positions(queries, number if leave_out else None)
         ranges = view.nearest(queries, most, removed)
         of_key = view.key_ids(queries)
         for row in range(len(of_key)):
@@ -246,6 +246,18 @@ def test_scores_without_a_fact_equal_those_of_a_graph_without_it(seed: int, name
             assert_close(
                 actual[[fact, fact + len(facts)]], other.scores(mine) + prior, rtol=1e-9, atol=1e-12
             )
+
+
+def test_what_is_kept_outside_of_training_follows_the_weights() -> None:
+    model = random_pointer(random_graph(0), 0, names=True)
+    queries, _ = queries_of(model.timeline.facts[:3])
+    for _ in range(2):
+        with torch.no_grad():
+            kept = [model.scores(queries) for _ in range(2)]
+        assert torch.equal(kept[0], kept[1]) and torch.equal(kept[0], model.scores(queries))
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(0.5)
 
 
 def test_a_loop_is_left_out_in_both_directions_and_other_days_stay() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from threading import Semaphore
 from typing import Any
 
 import pytest
@@ -14,12 +15,14 @@ from predicting import GRAPH
 from serving import client_of
 from tempograph import Predictor
 from tempograph.errors import ConfigError
-from tempograph.server import served_run
+from tempograph.server import served_run, service
 from tempograph.server.limits import Limits
 from tempograph.server.served_run import ServedRun
 from tempograph.server.service import Service, named_runs
 from tempograph.training.callbacks import Callbacks
 from tempograph.training.final_fit import answer_from_all_facts
+
+pytest_plugins = ("serving_fixtures",)
 
 
 def test_runs_are_named_after_their_folders_unless_renamed() -> None:
@@ -77,3 +80,34 @@ def test_units_are_short_unless_one_item_takes_long(
     monkeypatch.setattr(served_run, "_timed", timed)
     found = asyncio.run(sizes())
     assert sum(found) == 5_000 and fewest <= len(found) <= most
+
+
+def test_free_memory_is_returned_after_requests_and_not_while_idle(
+    small_run: Predictor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = Semaphore(0)
+    monkeypatch.setattr(service, "_RELEASE_SECONDS", 0.01)
+    monkeypatch.setattr(service, "release_free_memory", released.release)
+    # A scan that takes too long ends while it is streamed.
+    with client_of({"run": small_run}, Limits(seconds=0.001)) as client:
+        assert not released.acquire(timeout=0.1)
+        assert client.post("/api/v1/surprising", json={}).status_code == 504
+        assert released.acquire(timeout=5)
+        assert not released.acquire(timeout=0.1)
+
+
+def test_what_speeds_up_questions_is_prepared_while_idle(
+    small_run: Predictor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = ["first", "second", "third"]
+    prepared = Semaphore(0)
+
+    def prepare(_: object) -> bool:
+        if parts:
+            parts.pop()
+            prepared.release()
+        return bool(parts)
+
+    monkeypatch.setattr(type(small_run.model), "prepare", prepare)
+    with client_of({"run": small_run}):
+        assert all(prepared.acquire(timeout=5) for _ in range(3))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from threading import Lock
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -16,6 +17,7 @@ from tempograph.device import memory_budget
 _MIN_QUERIES_FOR_TABLES: Final = 256
 """The smallest batch for which building the tables of all pairs pays off."""
 _TABLE_ROWS_PER_CHUNK: Final = 1024
+_ALLOCATION: Final = Lock()
 ROUNDING: Final = 1e-6
 """A path score that falls below this share of itself when a fact is removed counts as 0."""
 
@@ -90,6 +92,8 @@ class CommonNeighbors:
         self.weight = self.count.double().log1p()
         self.degree = torch.bincount(self.keys // self.num_entities, minlength=self.num_entities)
         self.tables_fit = pair_tables_fit(self.num_entities, self.keys.device)
+        self._pair_tables: Tensor | None = None
+        self._rows_made = 0
 
     @staticmethod
     def for_timeline(timeline: Timeline) -> CommonNeighbors:
@@ -150,9 +154,12 @@ class CommonNeighbors:
 
     def tables(self, queries: NeighborQueries, dtype: torch.dtype) -> NeighborTables:
         """The tables to look queries up in: of all entities if they fit, else of those queried."""
-        many = len(queries.entity) >= _MIN_QUERIES_FOR_TABLES
-        if self.tables_fit and many and dtype == torch.float32:
-            return NeighborTables(*self._all_pairs, torch.stack(queries[:3]))
+        if self.tables_fit and dtype == torch.float32:
+            if len(queries.entity) >= _MIN_QUERIES_FOR_TABLES:
+                self.make_rows(self.num_entities)
+            if self._pair_tables is not None and self._rows_made == self.num_entities:
+                scores, weights = self._pair_tables
+                return NeighborTables(scores, weights, torch.stack(queries[:3]))
         entities = torch.cat(queries[:3])
         return NeighborTables(
             self._path_scores(queries.entity).to(dtype),
@@ -160,16 +167,30 @@ class CommonNeighbors:
             torch.arange(len(entities), device=entities.device).view(3, -1),
         )
 
-    @cached_property
-    def _all_pairs(self) -> tuple[Tensor, Tensor]:
-        """Path scores and weights of all pairs, [entities, entities] each."""
-        device = self.keys.device
-        scores, weights = torch.empty(2, self.num_entities, self.num_entities, device=device)
-        every = torch.arange(self.num_entities, device=device)
-        for rows in torch.split(every, _TABLE_ROWS_PER_CHUNK):
+    # A table that was made in inference mode could not be filled outside of it.
+    @torch.inference_mode(False)
+    def make_rows(self, count: int) -> bool:
+        """Make the next rows of the tables of all pairs, if these fit; return whether more are left.
+
+        Once all are made, small batches look paths up in the tables as well. Two threads may make
+        the same rows.
+        """
+        if not self.tables_fit:
+            return False
+        with _ALLOCATION:
+            if self._pair_tables is None:
+                self._pair_tables = torch.empty(
+                    2, self.num_entities, self.num_entities, device=self.keys.device
+                )
+        first, last = self._rows_made, min(self.num_entities, self._rows_made + count)
+        scores, weights = self._pair_tables
+        for rows in torch.split(
+            torch.arange(first, last, device=self.keys.device), _TABLE_ROWS_PER_CHUNK
+        ):
             scores[rows] = self._path_scores(rows).float()
             weights[rows] = self._weights(rows, torch.float32)
-        return scores, weights
+        self._rows_made = max(self._rows_made, last)
+        return last < self.num_entities
 
     def _weights(self, entity: Tensor, dtype: torch.dtype) -> Tensor:
         """Weights w between entities and all others, [n] -> [n, entities]."""

@@ -112,7 +112,10 @@ class FactIndex(SortedFacts):
 
     def candidate_ranges(self, queries: Queries) -> Ranges:
         """The range of `candidates` that belongs to each query's key, [n]."""
-        key = self.key_ids(queries)
+        return self.candidates_of(self.key_ids(queries))
+
+    def candidates_of(self, key: Tensor) -> Ranges:
+        """The range of `candidates` that belongs to each key, [n]."""
         return Ranges(self.candidate_start[key], self.candidate_start[key + 1])
 
 

@@ -45,6 +45,7 @@ class SortedFacts:
         keys = torch.arange(len(self.values) + 2, device=directed.device)
         self.key_start = torch.searchsorted(self.row_key, keys)
         """Rows of key k are key_start[k]:key_start[k + 1], [keys + 2]."""
+        self._window_keys: dict[int, Tensor] = {}
 
     def find_keys(self, values: Tensor) -> Tensor:
         """The id of each key value, [n]; the last, empty key if no fact has it."""
@@ -68,6 +69,12 @@ class SortedFacts:
         low, high = first, torch.maximum(first, stop_without - max_facts)
         if self.past_only:
             return Ranges(torch.minimum(skip_removed(high, removed), stop), stop)
+        if not removed.shape[1]:
+            found = torch.searchsorted(
+                self._keys_of_windows(max_facts), 2 * (key * self.num_steps + time)
+            )
+            low = torch.maximum(low, torch.minimum(found, high))
+            return Ranges(low, torch.minimum(low + max_facts, stop))
         # Bisection: the range slides right while the row after its end is nearer than its first.
         for _ in range(int((high - low).max()).bit_length() if len(key) else 0):
             middle = (low + high) // 2
@@ -77,6 +84,23 @@ class SortedFacts:
             low, high = torch.where(slide, middle + 1, low), torch.where(slide, high, middle)
         end = skip_removed(torch.minimum(low + max_facts, stop_without) - 1, removed) + 1
         return Ranges(torch.minimum(skip_removed(low, removed), end), end)
+
+    def _keys_of_windows(self, max_facts: int) -> Tensor:
+        """Twice (key, middle) of each row's window, ascending, [2 facts].
+
+        The middle is the mean of the times of the row and of the first one after the window. It is
+        beyond all steps if the key has no such row.
+        """
+        if max_facts not in self._window_keys:
+            row = torch.arange(len(self.time), device=self.time.device)
+            after = row + max_facts
+            inside = after < self.key_start[self.row_key + 1]
+            end = torch.where(
+                inside, self.time[after.clamp(max=len(row) - 1)], 2 * self.num_steps - 1 - self.time
+            )
+            keys = 2 * self.row_key * self.num_steps + self.time + end
+            self._window_keys[max_facts] = keys
+        return self._window_keys[max_facts]
 
     def first_row_at(self, key: Tensor, time: Tensor) -> Tensor:
         """The position of the first row of keys [n] at or after times [n], [n]."""

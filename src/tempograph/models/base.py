@@ -110,6 +110,13 @@ class Model(torch.nn.Module, ABC):
         """Number of trained weights, those of the models it combines included."""
         return sum(parameter.numel() for parameter in self.parameters())
 
+    def prepare(self) -> bool:
+        """Make a part of what speeds up later queries; return whether more is left to make.
+
+        A service calls this while it is idle, so a part takes a fraction of a second.
+        """
+        return False
+
     @abstractmethod
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each query, [queries, entities]."""

@@ -10,7 +10,6 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel
 
-from tempograph.device import release_free_memory
 from tempograph.server.api_description import BODY_PROBLEMS, PREFIX, Tag
 from tempograph.server.batch_completions import complete_batch
 from tempograph.server.batch_scores import score_facts
@@ -171,7 +170,5 @@ async def _stream(
         with service.lease(request, body.run) as run:
             async for line in scan(run, body, client_of(request)):
                 yield line
-        # A search takes much memory for a moment.
-        await service.threads.run(release_free_memory)
 
     return await stream_lines(lines(), service.limits.seconds / 3)

@@ -15,7 +15,7 @@ import torch
 
 from tempograph.data.protocol import task_of
 from tempograph.data.timeline import Queries
-from tempograph.device import memory_budget, release_free_memory
+from tempograph.device import memory_budget
 from tempograph.errors import QueryError
 from tempograph.evaluation.rank_table import RankTable, read_run_ranks
 from tempograph.prediction.predictor import Predictor
@@ -60,7 +60,7 @@ class ServedRun:
             max(1, min(limits.batch, affordable)),
             limits.gather,
             limits.waiting,
-            self._encode_next_step,
+            self._prepare,
             metrics.batch_queries.labels(name).observe,
         )
         self._fitting_thread = ThreadPoolExecutor(1, thread_name_prefix="fitting")
@@ -111,7 +111,7 @@ class ServedRun:
         With `completely`, also prepare what would be prepared when the service is idle.
         """
         graph, questions = self.predictor.graph, self.predictor.run.questions
-        while self._encode_next_step() and completely:
+        while self._prepare() and completely:
             pass
         if completely:
             self._cold_steps = 0
@@ -128,6 +128,11 @@ class ServedRun:
 
     def _count_lookups(self, outcome: str) -> float:
         return sum(float(getattr(cache, outcome)) for cache in self.predictor.model.caches)
+
+    def _prepare(self) -> bool:
+        """Prepare a part of what speeds up later questions; return whether more is left."""
+        with torch.inference_mode():
+            return self.predictor.model.prepare() or self._encode_next_step()
 
     def _encode_next_step(self) -> bool:
         """Let the model cache the latest step not cached yet; return whether another would fit."""
@@ -223,7 +228,7 @@ class ServedRun:
             return
         if name not in self._fitting:
             loop = asyncio.get_running_loop()
-            self._fitting[name] = loop.run_in_executor(self._fitting_thread, _fit, fit)
+            self._fitting[name] = loop.run_in_executor(self._fitting_thread, fit)
             self._fitting[name].add_done_callback(partial(self._note_fit, name))
         await _explained(asyncio.shield(self._fitting[name]))
 
@@ -284,9 +289,3 @@ def _timed(work: Callable[[Sequence[Item]], Result], items: Sequence[Item]) -> t
     start = time.perf_counter()
     result = work(items)
     return result, max(1e-6, time.perf_counter() - start)
-
-
-def _fit(fit: Callable[[], object]) -> None:
-    """Fit something, and keep no more memory than what was fitted needs."""
-    fit()
-    release_free_memory()

@@ -6,20 +6,25 @@ import asyncio
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 from starlette.requests import Request
 
+from tempograph.device import release_free_memory
 from tempograph.errors import ConfigError, TempographError
 from tempograph.prediction.predictor import Predictor
 from tempograph.server.limits import Limits
 from tempograph.server.lookup_threads import LookupThreads
 from tempograph.server.metrics import Metrics
-from tempograph.server.problems import not_ready, reload_failed, unknown
+from tempograph.server.problems import Problem, not_ready, reload_failed, unknown
 from tempograph.server.schema.operations import InfoResponse, RequestLimits
 from tempograph.server.served_run import ServedRun
 from tempograph.version import __version__
+
+_RELEASE_SECONDS: Final = 10.0
+"""How often free memory is returned while questions are asked."""
 
 
 class Service:
@@ -39,6 +44,8 @@ class Service:
         self._loading_thread = ThreadPoolExecutor(1, thread_name_prefix="loading")
         self._loading: Future[ServedRun] | None = None
         self._retiring: dict[ServedRun, asyncio.Task[None]] = {}
+        self._answered = asyncio.Event()
+        self._releasing: asyncio.Task[None] | None = None
 
     def _serve(self, name: str, predictor: Predictor) -> ServedRun:
         return ServedRun(name, predictor, self.limits, self.metrics, self.threads)
@@ -47,9 +54,12 @@ class Service:
         """Start to answer in the running event loop."""
         for run in self.runs.values():
             run.start()
+        self._releasing = asyncio.create_task(self._release_memory())
 
     async def stop(self) -> None:
         """Stop answering."""
+        if self._releasing is not None:
+            self._releasing.cancel()
         for task in self._retiring.values():
             task.cancel()
         for run in (*self.runs.values(), *self._retiring):
@@ -87,8 +97,11 @@ class Service:
         """The run that a request names; it answers until the end, even if it is reloaded."""
         run = self.run(name)
         request.state.run = run.name
-        with run.lease():
-            yield run
+        try:
+            with run.lease():
+                yield run
+        finally:
+            self._answered.set()
 
     async def reload(self, name: str | None = None) -> list[str]:
         """Load a run, or all, from its folder again; return the names.
@@ -125,6 +138,15 @@ class Service:
         await run.stop()
         del self._retiring[run], run
         settle_memory()
+
+    async def _release_memory(self) -> None:
+        """Return what answers needed for a moment, even if clients left before they had them."""
+        while True:
+            await self._answered.wait()
+            self._answered.clear()
+            await asyncio.sleep(_RELEASE_SECONDS)
+            with suppress(Problem):
+                await self.threads.run(release_free_memory)
 
     def info(self) -> InfoResponse:
         """All runs, and the limits of requests."""

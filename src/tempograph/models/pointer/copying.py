@@ -13,6 +13,7 @@ from tempograph.data.fact_index import FactIndex
 from tempograph.data.nearest_intervals import NearestIntervals
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.pointer.vote_sample import VoteSample
+from tempograph.nn.kept_value import KeptValue
 from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.nn.sparse_votes import Cells, VoteRows, cell_contributions
 from tempograph.nn.votes import (
@@ -105,22 +106,22 @@ class Copying(nn.Module):
 
     def look_up(self, queries: Queries, left_out: Tensor | None = None) -> VoteLookup:
         """The facts that vote on each query, without the train facts left_out [n]."""
-        index = self.fact_index
-        removed = index.fact_positions(queries, left_out)
+        index, time = self.fact_index, queries.time
+        key = index.key_ids(queries)
+        removed, candidates = index.positions_of(key, left_out), index.candidates_of(key)
         if self.bins.intervals is not None:
-            key, time = index.key_ids(queries), queries.time
             return VoteList(
                 self.bins.intervals.nearest(key, time, self.max_facts, removed),
-                index.candidate_ranges(queries),
+                candidates,
                 time,
                 removed.T.contiguous(),
             )
-        pivot = index.first_row_at(index.key_ids(queries), queries.time)
+        pivot = index.first_row_at(key, time)
         return VoteRanges(
-            facts=index.nearest(queries, self.max_facts, removed),
+            facts=index.nearest_rows(key, time, self.max_facts, removed),
             pivot=pivot - (removed < pivot[:, None]).sum(1),
-            candidates=index.candidate_ranges(queries),
-            time=queries.time.contiguous(),
+            candidates=candidates,
+            time=time.contiguous(),
             removed=removed.T.contiguous(),
         )
 
@@ -240,6 +241,7 @@ class PairTable(nn.Module):
             self.left = nn.Parameter(0.1 * torch.randn(relations, _RANK))
             self.right = nn.Parameter(torch.zeros(_RANK, relations * classes))
         else:
+            self._kept_table = KeptValue[Tensor]()
             self.own = nn.Parameter(torch.zeros(relations, relations, classes))
             kinds = _pair_kinds(torch.arange(relations), relations)
             self.register_buffer("kinds", kinds, persistent=False)
@@ -252,19 +254,21 @@ class PairTable(nn.Module):
     def forward(self, relation: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         """Relations [n] -> table [rows, relations, classes], relations of its rows, rows [n].
 
-        The relations of the rows are None if the table has a row for each relation.
+        The relations of the rows are None if the table has a row for each relation. Outside of
+        training that table is kept: it would take longer than the votes of a few queries.
         """
-        few = 2 * len(relation) < self.relations and not torch.is_grad_enabled()
-        if not (self.low_rank or few):
-            return self._add_shared(self.own, self.kinds), None, relation
+        if not self.low_rank:
+            if torch.is_grad_enabled():
+                return self._all_pairs(), None, relation
+            return self._kept_table((self.own, self.shared), self._all_pairs), None, relation
         relations, row = torch.unique(relation, return_inverse=True)
-        if self.low_rank:
-            own = self.left.index_select(0, relations) @ self.right
-            own = own.view(len(relations), self.relations, self.classes)
-        else:
-            own = self.own.index_select(0, relations)
+        own = self.left.index_select(0, relations) @ self.right
+        own = own.view(len(relations), self.relations, self.classes)
         kinds = _pair_kinds(relations, self.relations).to(own.dtype)
         return self._add_shared(own, kinds), relations, row
+
+    def _all_pairs(self) -> Tensor:
+        return self._add_shared(self.own, self.kinds)
 
     def _add_shared(self, own: Tensor, kinds: Tensor) -> Tensor:
         table: Tensor = torch.addmm(own.view(-1, self.classes), kinds, self.shared)

@@ -9,6 +9,7 @@ from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.pointer.partners import AllPartners, LatestPartners, PartnerRanges
 from tempograph.models.pointer.removed_facts import RemovedFacts
 from tempograph.models.pointer.vote_sample import VoteSample
+from tempograph.nn.kept_value import KeptValue
 from tempograph.nn.name_vectors import NameVectors
 from tempograph.nn.shared_weights import copy_sharing_weights
 
@@ -31,12 +32,12 @@ class Names(nn.Module):
         self.partners = nn.Parameter(torch.ones(relations, width))
         self.preference = nn.Parameter(torch.zeros(relations, width))
         self.partner_index = _partner_index(timeline)
-        self._kept: tuple[tuple[object, ...], tuple[Tensor, Tensor]] | None = None
+        self._kept_tables = KeptValue[tuple[Tensor, Tensor]]()
 
     def with_timeline(self, timeline: Timeline) -> Names:
         """The same weights for other facts."""
         twin = copy_sharing_weights(self)
-        twin.partner_index, twin._kept = _partner_index(timeline), None
+        twin.partner_index, twin._kept_tables = _partner_index(timeline), KeptValue()
         return twin
 
     def look_up(self, queries: Queries, left_out: Tensor | None = None) -> PartnerLookup:
@@ -80,11 +81,7 @@ class Names(nn.Module):
         """
         if torch.is_grad_enabled():
             return self._compute_tables()
-        token = self.names.token
-        version = token.data_ptr(), token._version, token.dtype
-        if self._kept is None or self._kept[0] != version:
-            self._kept = version, self._compute_tables()
-        return self._kept[1]
+        return self._kept_tables((self.names.token,), self._compute_tables)
 
     def _compute_tables(self) -> tuple[Tensor, Tensor]:
         table = self.names.table()

@@ -23,16 +23,13 @@ from tempograph.models.pointer.names import Names
 from tempograph.models.pointer.partners import PartnerRanges
 from tempograph.models.pointer.paths import Paths
 from tempograph.models.pointer.recent_paths import RecentPaths
+from tempograph.models.pointer.relation_prior import SortedPrior
 from tempograph.models.pointer.removed_facts import RemovedFacts
 from tempograph.models.pointer.similar_entities import SimilarEntities, SimilarQueries
-from tempograph.models.pointer.sparse_layout import (
-    KeptPrior,
-    Lookups,
-    SparseLayout,
-    uses_sparse_layout,
-)
+from tempograph.models.pointer.sparse_layout import Lookups, SparseLayout, uses_sparse_layout
 from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.models.sparse_scores import BYTES_PER_CELL, SparseScores
+from tempograph.nn.kept_value import KeptValue
 from tempograph.nn.path_sums import PathQueries
 from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.nn.votes import VoteLookup
@@ -194,7 +191,7 @@ class Pointer(Model):
             self.entity.requires_grad_(False).zero_()
         if settings.names:
             self.sources.append(Names(timeline, NAME_WIDTH))
-        self._kept_prior = KeptPrior()
+        self._kept_prior = KeptValue[SortedPrior]()
         self.to(timeline.device)
 
     @property
@@ -214,6 +211,9 @@ class Pointer(Model):
         if not uses_sparse_layout(self.settings.layout, entities, self.sources):
             return None
         return SparseLayout(self.entity, self.sources)
+
+    def prepare(self) -> bool:
+        return any(each.prepare() for each in self.vote_sources if isinstance(each, Paths))
 
     def scores(self, queries: Queries) -> Tensor:
         return self.score(queries.relation, self.look_up(queries))
@@ -235,7 +235,9 @@ class Pointer(Model):
         layout, lookups = self.layout, cast(Lookups, self.look_up(queries, left_out))
         if layout is None:
             return super().sparse_scores(queries)
-        return layout.sparse_scores(queries.relation, lookups, self._kept_prior(layout))
+        return layout.sparse_scores(
+            queries.relation, lookups, layout.sorted_prior(self._kept_prior)
+        )
 
     def look_up(self, queries: Queries, left_out: Tensor | None = None) -> list[Lookup]:
         """What each source looks up for the queries, without the train facts left_out [n]."""
@@ -284,7 +286,7 @@ class Pointer(Model):
         if timeline is self.timeline:
             return self
         twin = copy_sharing_weights(self)
-        twin.timeline, twin._kept_prior = timeline, KeptPrior()
+        twin.timeline, twin._kept_prior = timeline, KeptValue()
         twin.sources = nn.ModuleList(source.with_timeline(timeline) for source in self.vote_sources)
         return twin
 

@@ -17,6 +17,7 @@ from tempograph.models.pointer.recent_paths import RecentPaths
 from tempograph.models.pointer.relation_prior import RelationPrior, RelationRest, SortedPrior
 from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.models.sparse_scores import MANY_ENTITIES, Pairs, SparseScores
+from tempograph.nn.kept_value import KeptValue
 from tempograph.nn.path_sums import PathQueries, PathVotes
 from tempograph.nn.sparse_votes import Cells, VoteRows
 from tempograph.nn.votes import VoteRanges
@@ -66,6 +67,14 @@ class SparseLayout:
     def prior(self) -> RelationPrior:
         """The scores of candidates that are not laid out."""
         return RelationPrior(self.entity, self.relation_source())
+
+    def sorted_prior(self, kept: KeptValue[SortedPrior]) -> SortedPrior:
+        """The same, sorted once until the weights change."""
+        source = self.relation_source()
+        weights = cast(
+            "tuple[Tensor, ...]", (self.entity, source.prior, source.shared_gain, source.gain)
+        )
+        return kept(weights, lambda: SortedPrior(self.prior()))
 
     def sizes(self, lookups: Lookups) -> Tensor:
         """How many candidates are laid out for each query at most, answers aside, [n]."""
@@ -166,24 +175,3 @@ class SparseLayout:
         return SparseScores(
             cells.query, cells.candidate, scores, rest, len(relation), cells.num_entities
         )
-
-
-class KeptPrior:
-    """Keeps the sorted scores of all (relation, candidate) pairs until the weights change."""
-
-    def __init__(self) -> None:
-        self._kept: tuple[tuple[object, ...], SortedPrior] | None = None
-
-    def __call__(self, layout: SparseLayout) -> SortedPrior:
-        """The sorted scores of the layout's rest."""
-        source = layout.relation_source()
-        weights = (layout.entity, source.prior, source.shared_gain, source.gain)
-        # What is made in inference mode has no version, and is not trained.
-        version: tuple[object, ...] = tuple(
-            (each.data_ptr(), each.dtype, None if each.is_inference() else each._version)
-            for each in weights
-            if each is not None
-        )
-        if self._kept is None or self._kept[0] != version:
-            self._kept = version, SortedPrior(layout.prior())
-        return self._kept[1]
