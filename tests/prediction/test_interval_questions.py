@@ -5,18 +5,20 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
 import tempograph
 from conftest import as_json
 from intervals import interval_graph
+from live_service import KINDS, Answerer, answerer_of, live_service
 from messages import message, raises
 from tempograph import ImportOptions, Predictor, TemporalGraph
 from tempograph.data.spans import Bounds
@@ -69,6 +71,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def predictor(folder: Path) -> Predictor:
     return Predictor(folder, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def url(folder: Path) -> Iterator[str]:
+    """A live service with the run."""
+    with live_service({"offices": Predictor(folder, device="cpu")}) as url:
+        yield url
+
+
+@pytest.fixture(params=KINDS)
+def answerer(request: pytest.FixtureRequest, predictor: Predictor, url: str) -> Iterator[Answerer]:
+    """The predictor, or a client of a service with the same run."""
+    with answerer_of(request.param, predictor, url) as answerer:
+        yield answerer
 
 
 def test_who_held_it_in_1928(predictor: Predictor) -> None:
@@ -188,7 +204,7 @@ def test_scores_and_surprise_of_intervals(predictor: Predictor) -> None:
     assert own["end"] == "1929"
 
 
-def test_scores_of_intervals_are_means_over_steps(predictor: Predictor) -> None:
+def test_scores_of_intervals_are_means_over_steps(predictor: Predictor, answerer: Answerer) -> None:
     held = {
         ("1926", "1929"): (range(1926, 1930), "train"),
         ("1938", ".."): (range(1938, 1951), None),
@@ -198,7 +214,7 @@ def test_scores_of_intervals_are_means_over_steps(predictor: Predictor) -> None:
     }
     facts = [("President", "held by", "Bek", *bounds) for bounds in held]
     wrong = ("President", "held by", "Bek", "1890", "1929")
-    table = predictor.score([*facts, wrong])
+    table = answerer.score([*facts, wrong])
     names = ["subject", "relation", "object", "time", "start", "end", "known"]
     assert table.column_names[:7] == names
     rows = table.to_pylist()
@@ -221,10 +237,48 @@ def test_scores_of_intervals_are_means_over_steps(predictor: Predictor) -> None:
     problem = {"part": "start", "text": "1890", "graph": "offices", "first": "1901"}
     assert rows[-1]["error"] == message("bound_lookup.before", **problem)
     assert rows[-1]["object_score"] is None and rows[-1]["time"] is None
-    scores = predictor.score(facts, ranks=False)
+    scores = answerer.score(facts, ranks=False)
     assert scores["object_score"].to_pylist() == pytest.approx(
         table["object_score"].to_pylist()[:-1]
     )
+    with pytest.raises((DataError, QueryError), match=r"the start '1890' is before"):
+        answerer.score([*facts, wrong], strict=True)
+
+
+def test_facts_with_an_end_are_scored_in_any_form(predictor: Predictor, answerer: Answerer) -> None:
+    ids = predictor.graph.all_facts
+    columns = ["subject", "relation", "object", "time", "known"]
+    columns += [f"{side}_{name}" for side in ("object", "subject") for name in ("score", "rank")]
+    wanted = predictor.score(ids).to_pylist()
+    named = [predictor.graph.describe(row) for row in ids]
+    assert "" in {row["end"] for row in named} and ".." in {row["end"] for row in named}
+    # Without a time, an empty end is open.
+    known = [{**row, "end": row["end"] or "####"} for row in named]
+    for row in known:
+        del row["time"]
+    given = [
+        *(ids, named, pa.Table.from_pylist(named), known, pa.Table.from_pylist(known)),
+        [tuple(row.values()) for row in known],
+    ]
+    for facts in given:
+        table = answerer.score(facts)
+        for found, row in zip(table.to_pylist(), wanted, strict=True):
+            for name in ("start", "end", *columns[:5]):
+                assert found[name] == row[name]
+            for name in columns[5:]:
+                assert found[name] == pytest.approx(row[name], rel=1e-4, abs=1e-5)
+    still = answerer.score([("Mayor", "held by", "Eva", "1933", None)])
+    assert still["end"].to_pylist() == [".."]
+    at_moments = answerer.score(ids[:, :4]).to_pylist()
+    moments = [{name: row[name] for name in columns[:4]} for row in named]
+    assert "start" not in at_moments[0]
+    assert [row["known"] for row in at_moments] == [
+        row["known"] for row in answerer.score(moments).to_pylist()
+    ]
+    five = tuple(known[0].values())
+    for faulty in ([five[:2]], [five[:4], five]):
+        with pytest.raises(DataError, match="must be a subject, a relation, an object and a time"):
+            answerer.score(faulty)
 
 
 def test_the_command_scores_intervals(
@@ -253,11 +307,15 @@ def test_the_command_scores_intervals(
 
 
 def test_results_are_read_again(
-    folder: Path, predictor: Predictor, call: Callable[..., tuple[int, str, str]], tmp_path: Path
+    folder: Path,
+    predictor: Predictor,
+    answerer: Answerer,
+    call: Callable[..., tuple[int, str, str]],
+    tmp_path: Path,
 ) -> None:
-    table = predictor.surprising(top=100)
+    table = answerer.surprising(top=100)
     assert "" in table["end"].to_pylist()
-    again = predictor.score(table)
+    again = answerer.score(table)
     assert again["known"].to_pylist() == table["known"].to_pylist()
     for column in ("start", "end", "object_rank", "subject_rank"):
         assert again[column].to_pylist() == table[column].to_pylist()

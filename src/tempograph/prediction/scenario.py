@@ -186,19 +186,25 @@ class Scenario:
 
     def remove(self, batch: FactBatch) -> Scenario:
         """The scenario without the valid facts of a batch."""
-        return self._with_train(self._without(batch.ids[batch.valid]), self.graph)
+        return self.change([], [batch.ids[batch.valid]])
 
-    def change(self, added: Facts, removed: Facts) -> Scenario:
-        """The scenario with some train facts [n, 4] more, and without others."""
-        kept, added = self._without(removed), self._as_facts(np.unique(added, axis=0))
-        return self._with_train(np.concatenate([kept, added]), self.graph)
+    def change(self, added: Sequence[Facts], removed: Sequence[Facts]) -> Scenario:
+        """The scenario with some train facts [n, 4 or 6] more, and without others.
 
-    def _without(self, removed: Facts) -> Facts:
-        """The train facts but for some; an event [n, 4] stands for facts that hold at its step."""
+        To remove an event [n, 4] removes the facts that hold at its step.
+        """
         train = self.graph.train
-        if removed.shape[1] == train.shape[1]:
-            return train[~rows_in(train, removed)]
-        return train[~SpanLookup(train, np.zeros(len(train), np.int64)).holding(removed)]
+        kept = np.ones(len(train), np.bool_)
+        for facts in removed:
+            if facts.shape[1] == train.shape[1]:
+                kept &= ~rows_in(train, facts)
+            else:
+                kept &= ~SpanLookup(train, np.zeros(len(train), np.int64)).holding(facts)
+        new = [np.unique(self._as_facts(facts), axis=0) for facts in added]
+        train = np.concatenate([train[kept], *new])
+        if not len(train):
+            raise QueryError("the model needs at least one fact; remove fewer")
+        return self._with_train(train, self.graph)
 
     def _as_facts(self, rows: Facts) -> Facts:
         """Facts as rows of the graph; an event holds for one step."""
