@@ -356,6 +356,50 @@ def test_facts_with_an_end_are_added_and_removed(predictor: Predictor) -> None:
         predictor._use(type(predictor.scenario)(predictor.run, predictor.scenario.cache_bytes))
 
 
+def test_an_end_that_becomes_known_replaces_the_open_one(folder: Path, tmp_path: Path) -> None:
+    graph = office_graph()
+    open_end = ("President", "held by", "Dov", "1938", "1945")
+    unknown = ("Speaker", "held by", "Aal", "1929", "1931")
+    other = ("Mayor", "held by", "Dov", "1938", "1945")
+    predictor = Predictor(folder, device="cpu")
+    with pytest.warns(TempographWarning, match="1 of 5 rows cannot be added"):
+        rejected = predictor.add(
+            [other, open_end, open_end, ("Mayor", "held by", "Eva", "1933", "1936"), unknown]
+        )
+    assert rejected["row"].to_pylist() == [3]
+    assert rejected.closed.to_pylist() == [
+        {
+            "row": row,
+            **dict(zip(("subject", "relation", "object", "start", "end"), fact, strict=True)),
+            "time": fact[3],
+        }
+        for row, fact in ((1, open_end), (2, open_end), (4, unknown))
+    ]
+    closed = graph.train.copy()
+    closed[HOLDERS.index(("President", "Dov", 1938, 1950, Bounds.OPEN_END)), 4:] = 1945 - FIRST, 0
+    closed[HOLDERS.index(("Speaker", "Aal", 1929, 1929, Bounds.UNKNOWN_END)), 4:] = 1931 - FIRST, 0
+    new = (NAMES.index("Mayor"), 0, NAMES.index("Dov"), 1938 - FIRST, 1945 - FIRST, 0)
+    wanted = np.concatenate([closed, [new]])
+    assert np.array_equal(predictor.graph.train, wanted)
+    answers = {
+        each.name: each.known_text
+        for each in predictor.objects("President", "held by", "1940", top=8, evidence=0).answers
+    }
+    assert answers["Dov"] == "known since 1938 until 1945 (train)"
+    late = predictor.objects("President", "held by", "1948", top=8, evidence=0).answers
+    assert not any(each.known for each in late)
+    saved = predictor.save(tmp_path / "copy")
+    assert np.array_equal(saved.known_graph.train, wanted)
+    again = Predictor(tmp_path / "copy", device="cpu")
+    assert np.array_equal(again.graph.train, wanted)
+    # An end that is known stays; the same fact with another end is a second one.
+    later = again.add([("President", "held by", "Dov", "1938", "1946")])
+    assert len(later.closed) == 0 and len(again.graph.train) == len(wanted) + 1
+    again.remove([open_end])
+    with raises(QueryError, "scenario.removed"):
+        again.save()
+
+
 def test_facts_can_be_added_and_removed_at_a_moment(predictor: Predictor) -> None:
     fact = ("President", "held by", "Bek", "1927")
     try:

@@ -116,11 +116,14 @@ QUESTION = {"subject": "e0", "relation": "r0", "time": "1994"}
 HELD = {"subject": "e0", "relation": "r0", "object": "e1", "start": "1993", "end": "1996"}
 NEW = {"subject": "e0", "relation": "r0", "object": "e3", "start": "1990", "end": "1999"}
 OPEN = {"subject": "e4", "relation": "r1", "object": "e5", "start": "1995"}
+CLOSED = {"subject": "e0", "relation": "r0", "object": "e2", "start": "1999"}
+"""Known with an open end."""
 MOMENT = {"subject": "e0", "relation": "r0", "object": "e4", "time": "1994"}
 CHANGES: dict[str, tuple[list[dict[str, str]], list[dict[str, str]]]] = {
     "interval added": ([NEW], []),
     "interval removed": ([], [HELD]),
     "removed at a moment": ([], [{**QUESTION, "object": "e1"}]),
+    "end known": ([{**CLOSED, "end": "2000"}], []),
     "all kinds": ([NEW, OPEN, MOMENT], [HELD]),
 }
 
@@ -131,15 +134,16 @@ def test_what_if_changes_are_those_of_a_predictor(
 ) -> None:
     added, removed = CHANGES[case]
     other = Predictor(predictor.run, "cpu")
-    before = {each.name: each for each in other.objects("e0", "r0", "1994", 6, 0).answers}
+    question = ("e0", "r0", "2001" if case == "end known" else "1994")
+    before = {each.name: each for each in other.objects(*question, 6, 0).answers}
     for change, facts in ((other.add, added), (other.remove, removed)):
         for fact in facts:
             when = ("start", "end") if "start" in fact else ("time",)
             row = [fact.get(part) for part in ("subject", "relation", "object", *when)]
             change([row], strict=True)  # type: ignore[operator]
-    after = {each.name: each for each in other.objects("e0", "r0", "1994", 6, 0).answers}
+    after = {each.name: each for each in other.objects(*question, 6, 0).answers}
     assert before != after
-    body = QUESTION | {"added": added, "removed": removed, "top": 6}
+    body = QUESTION | {"time": question[2]} | {"added": added, "removed": removed, "top": 6}
     found = client.post("/api/v1/what-if", json=body).json()["answers"]
     assert {each["name"] for each in found} == before.keys() | after.keys()
     for each in found:
