@@ -121,7 +121,7 @@ function evidence({ best }, view, app) {
           type: "button",
           class: "small",
           "aria-label": `Remove ${factText(fact)} ${whenText(fact)}`,
-          onclick: () => app.go(withChange(view, "removed", fact)),
+          onclick: () => app.go(withChange(app.view, "removed", fact)),
         },
         "Remove",
       ),
