@@ -23,6 +23,7 @@ from messages import message, raises
 from tempograph import ImportOptions, Predictor, TemporalGraph
 from tempograph.data.spans import Bounds
 from tempograph.errors import ConfigError, DataError, QueryError, RunError, TempographWarning
+from tempograph.evaluation.rank_table import read_run_ranks
 from tempograph.training.run_card import run_card
 from tempograph.training.run_protocol import evaluation_protocol
 
@@ -414,13 +415,79 @@ def test_facts_can_be_added_and_removed_at_a_moment(predictor: Predictor) -> Non
         predictor._use(type(predictor.scenario)(predictor.run, predictor.scenario.cache_bytes))
 
 
+@pytest.fixture(scope="module")
+def relation_predictor(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+    """A run on pairs that are engaged, then married, then divorced."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for one in range(60):
+        for other in rng.choice(60, 3, replace=False) + 60:
+            first, second = np.sort(rng.choice(np.arange(3, 27), 2, replace=False))
+            spans = [(0, first - 1, 0), (first, second, 0), (second + 1, 29, Bounds.OPEN_END)]
+            rows += [(one, r, other, *span) for r, span in enumerate(spans)]
+    facts = rng.permutation(np.array(rows))
+    graph = interval_graph(facts[:500], facts[500:510], facts[510:], 120, 3, 30, 1990)
+    graph = replace(graph, relations=("engaged to", "married to", "divorced from"))
+    folder = tmp_path_factory.mktemp("runs") / "marriages"
+    return Predictor(tempograph.train(graph, "ted", device="cpu", out=folder), "cpu")
+
+
+def test_relations_are_ranked_at_a_moment(relation_predictor: Predictor) -> None:
+    predictor, graph = relation_predictor, relation_predictor.graph
+    with live_service({"run": predictor}) as address:
+        for kind in KINDS:
+            with answerer_of(kind, predictor, address) as answerer:
+                for s, r, o, start, end, bounds in graph.train[:4].tolist():
+                    found = answerer.relations(s, o, graph.times[end], top=3, evidence=2)
+                    assert sum(each.probability for each in found.answers) == pytest.approx(1)
+                    (known,) = [each for each in found.answers if each.known]
+                    assert known.name == graph.relations[r] and known.evidence
+                    until = ".." if bounds & Bounds.OPEN_END else graph.times[end]
+                    assert (known.since, known.until) == (graph.times[start], until)
+                    new = answerer.relations(s, o, graph.times[end], top=3, new=True)
+                    assert {each.name for each in new.answers} == {*graph.relations} - {known.name}
+                row = (graph.entities[s], None, graph.entities[o], graph.times[end])
+                asked = answerer.ask([row], top=3).to_pylist()
+                assert [each["answer"] for each in asked] == [each.name for each in found.answers]
+    # Who was engaged before and divorced later was married in between.
+    summary = tempograph.evaluate(predictor.run, ask="relation", progress=False).summary()
+    assert summary["metrics"]["mrr"] > 0.8 and "calibration_error" in summary
+    assert predictor.calibration("relation")["facts"] == 10
+
+
+def test_evaluations_of_relations_are_kept(
+    relation_predictor: Predictor, call: Callable[..., tuple[int, str, str]]
+) -> None:
+    folder = relation_predictor.run.path
+    every = as_json(call("evaluate", str(folder), "--ask", "all", "--json"))
+    found = as_json(call("evaluate", str(folder), "--ask", "relation", "--json"))
+    for summary in (every["relation"], found):
+        lengths = relation_predictor.graph.test[:, 4] - relation_predictor.graph.test[:, 3] + 1
+        assert (summary["facts"], summary["queries"]) == (30, int(lengths.sum()))
+        assert summary["asked"] == "relation" and summary["metrics"]["mr"] <= 3
+        assert summary["metrics"]["hits@3"] == 1
+    results = tempograph.Run.load(folder).results
+    assert results.relation["test"]["metrics"] == pytest.approx(found["metrics"])
+    ranks = read_run_ranks(folder, asked="relation")["test"]
+    assert len(ranks.facts) == 30 and float(ranks.values("mrr").mean()) == pytest.approx(
+        found["metrics"]["mrr"]
+    )
+    code, printed, _ = call("evaluate", str(folder), "--ask", "relation")
+    assert code == 0 and "baseline: counts of the pair" in printed
+    table = tempograph.evaluate(folder, "test", ask="relation").to_arrow()
+    assert {"start", "end", "steps", "reciprocal_rank"} <= set(table.column_names)
+    code, _, errors = call("report", str(folder), "--out", str(folder / "report.md"))
+    assert code == 0, errors
+
+
 def test_what_cannot_work_yet_says_so(predictor: Predictor) -> None:
-    with raises(QueryError, "question_models.intervals", graph="offices"):
-        predictor.relations("President", "Bek", "1928")
     with raises(ConfigError, "predictor.new_intervals"):
         predictor.times("President", "held by", "Bek", new=True)
     page = predictor._repr_html_()
-    assert "objects, subjects, when, why, ask" in page and "score, missing, surprising" in page
+    assert (
+        "objects, subjects, relations, when, why, ask" in page
+        and "score, missing, surprising" in page
+    )
     with raises(QueryError, "scenario.period_backwards", first="1930", last="1928"):
         predictor.objects("President", "held by", "1930", until="1928")
     notes = predictor.objects("President", "held by", "1955", top=1, evidence=0).notes
@@ -434,11 +501,12 @@ def test_a_table_marks_the_questions_that_have_no_answer_in_it(predictor: Predic
     table = [who, who | {"object": "Bek", "relation": None}, who | {"object": "Bek", "time": None}]
     rows = predictor.ask(table, top=1).to_pylist()
     assert rows[0]["answer"] == "Bek" and rows[0]["error"] is None
+    assert rows[1]["answer"] == "held by" and rows[1]["known"] == "train"
     assert [row["error"] for row in rows[1:]] == [
-        message("question_models.intervals", graph="offices"),
+        None,
         message("questions.no_intervals", graph="offices"),
     ]
-    with pytest.raises(QueryError, match="^question 1: offices: its facts hold for a while"):
+    with pytest.raises(QueryError, match="^question 2: offices: its facts hold for a while"):
         predictor.ask(table, strict=True)
 
 

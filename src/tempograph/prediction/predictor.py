@@ -65,7 +65,7 @@ class Predictor:
         if self.timeline.past_only:
             questions, scans = "why, ask", "forecast"
         elif self.timeline.has_intervals:
-            questions = "when, why, ask"
+            questions = "relations, when, why, ask"
         properties = {
             "data": self.graph.describe_size(),
             "time": f"{times[0]} to {times[-1]}",
