@@ -154,6 +154,22 @@ def test_what_if_changes_are_those_of_a_predictor(
                 assert each[f"probability_{when}"] == pytest.approx(wanted.probability, rel=1e-4)
 
 
+def test_what_if_may_ask_for_the_relation(client: TestClient, predictor: Predictor) -> None:
+    other = Predictor(predictor.run, "cpu")
+    other.add([("e0", "r1", "e1", "1992", "1997")], strict=True)
+    wanted = {each.name: each for each in other.relations("e0", "e1", "1994").answers}
+    fact = HELD | {"relation": "r1", "start": "1992", "end": "1997"}
+    body = {"subject": "e0", "object": "e1", "time": "1994", "added": [fact]}
+    found = client.post("/api/v1/what-if", json=body).json()["answers"]
+    assert {each["name"] for each in found} == {"r0", "r1"}
+    for each in found:
+        assert each["rank_after"] == wanted[each["name"]].rank
+        probability = pytest.approx(wanted[each["name"]].probability, rel=1e-4)
+        assert each["probability_after"] == probability
+    before = {each.name: each.score for each in predictor.relations("e0", "e1", "1994").answers}
+    assert {name: each.score for name, each in wanted.items()} != before
+
+
 WRONG: dict[str, tuple[dict[str, Any], int, str]] = {
     "known": ({"added": [NEW, HELD]}, 422, "added.1: .*1993 to 1996) is already among"),
     "unknown": ({"removed": [MOMENT, NEW]}, 422, "removed.0: .*is not among the facts"),
