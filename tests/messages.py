@@ -787,10 +787,6 @@ MESSAGES = {
         "{dataset}: a gate is fitted on the last train facts, but all of them are at {step}; train "
         "on more steps, or set model.fit_on=valid"
     ),
-    "question_models.intervals": (
-        "{graph}: its facts hold for a while; relations cannot be ranked among such facts yet; ask "
-        "for subjects, objects or intervals"
-    ),
     "questions.no_intervals": (
         "{graph}: its facts hold for a while, and a table of questions has no room for intervals; "
         "ask when with Predictor.when, one fact at a time"

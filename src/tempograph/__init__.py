@@ -16,6 +16,7 @@ from tempograph.version import __version__ as __version__
 if TYPE_CHECKING:
     from tempograph.client.async_client import AsyncClient as AsyncClient
     from tempograph.client.sync_client import Client as Client
+    from tempograph.data.added_facts import AddedFacts as AddedFacts
     from tempograph.data.arrow_tables import ArrowStream as ArrowStream
     from tempograph.data.catalog import load_dataset as load_dataset
     from tempograph.data.graph import TemporalGraph as TemporalGraph
@@ -109,6 +110,7 @@ if TYPE_CHECKING:
 _EXPORTS = {
     "client.async_client": ("AsyncClient",),
     "client.sync_client": ("Client",),
+    "data.added_facts": ("AddedFacts",),
     "data.arrow_tables": ("ArrowStream",),
     "data.catalog": ("load_dataset",),
     "data.graph": ("TemporalGraph",),

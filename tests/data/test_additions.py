@@ -17,6 +17,7 @@ from messages import message, raises
 from tempograph import ImportOptions, TemporalGraph
 from tempograph.data.additions import Additions, AdditionSizes
 from tempograph.data.catalog import load_with_options
+from tempograph.data.closed_facts import close_facts
 from tempograph.data.fact_ids import read_facts
 from tempograph.data.name_tokens import name_tokens
 from tempograph.data.spans import Bounds
@@ -157,7 +158,7 @@ def test_open_ends_follow_the_axis(graph: TemporalGraph, seed: int, more: int) -
     later = tuple(str(step) for step in range(len(graph.times), int(steps[1])))
     both = one.then(replace(two, times=later))
     grown = both.onto(graph)
-    facts = np.concatenate([graph.train, one.facts, two.facts])
+    facts = close_facts(close_facts(graph.train, one.facts).facts, two.facts).facts
     is_open = (facts[:, 5] & Bounds.OPEN_END) > 0
     assert np.array_equal(grown.train[:, :3], facts[:, :3])
     assert grown.train[:, 4].tolist() == np.where(is_open, steps[1] - 1, facts[:, 4]).tolist()

@@ -5,22 +5,25 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
 import tempograph
 from conftest import as_json
 from intervals import interval_graph
+from live_service import KINDS, Answerer, answerer_of, live_service
 from messages import message, raises
 from tempograph import ImportOptions, Predictor, TemporalGraph
 from tempograph.data.spans import Bounds
 from tempograph.errors import ConfigError, DataError, QueryError, RunError, TempographWarning
+from tempograph.evaluation.rank_table import read_run_ranks
 from tempograph.training.run_card import run_card
 from tempograph.training.run_protocol import evaluation_protocol
 
@@ -69,6 +72,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def predictor(folder: Path) -> Predictor:
     return Predictor(folder, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def url(folder: Path) -> Iterator[str]:
+    """A live service with the run."""
+    with live_service({"offices": Predictor(folder, device="cpu")}) as url:
+        yield url
+
+
+@pytest.fixture(params=KINDS)
+def answerer(request: pytest.FixtureRequest, predictor: Predictor, url: str) -> Iterator[Answerer]:
+    """The predictor, or a client of a service with the same run."""
+    with answerer_of(request.param, predictor, url) as answerer:
+        yield answerer
 
 
 def test_who_held_it_in_1928(predictor: Predictor) -> None:
@@ -188,7 +205,7 @@ def test_scores_and_surprise_of_intervals(predictor: Predictor) -> None:
     assert own["end"] == "1929"
 
 
-def test_scores_of_intervals_are_means_over_steps(predictor: Predictor) -> None:
+def test_scores_of_intervals_are_means_over_steps(predictor: Predictor, answerer: Answerer) -> None:
     held = {
         ("1926", "1929"): (range(1926, 1930), "train"),
         ("1938", ".."): (range(1938, 1951), None),
@@ -198,7 +215,7 @@ def test_scores_of_intervals_are_means_over_steps(predictor: Predictor) -> None:
     }
     facts = [("President", "held by", "Bek", *bounds) for bounds in held]
     wrong = ("President", "held by", "Bek", "1890", "1929")
-    table = predictor.score([*facts, wrong])
+    table = answerer.score([*facts, wrong])
     names = ["subject", "relation", "object", "time", "start", "end", "known"]
     assert table.column_names[:7] == names
     rows = table.to_pylist()
@@ -221,10 +238,48 @@ def test_scores_of_intervals_are_means_over_steps(predictor: Predictor) -> None:
     problem = {"part": "start", "text": "1890", "graph": "offices", "first": "1901"}
     assert rows[-1]["error"] == message("bound_lookup.before", **problem)
     assert rows[-1]["object_score"] is None and rows[-1]["time"] is None
-    scores = predictor.score(facts, ranks=False)
+    scores = answerer.score(facts, ranks=False)
     assert scores["object_score"].to_pylist() == pytest.approx(
         table["object_score"].to_pylist()[:-1]
     )
+    with pytest.raises((DataError, QueryError), match=r"the start '1890' is before"):
+        answerer.score([*facts, wrong], strict=True)
+
+
+def test_facts_with_an_end_are_scored_in_any_form(predictor: Predictor, answerer: Answerer) -> None:
+    ids = predictor.graph.all_facts
+    columns = ["subject", "relation", "object", "time", "known"]
+    columns += [f"{side}_{name}" for side in ("object", "subject") for name in ("score", "rank")]
+    wanted = predictor.score(ids).to_pylist()
+    named = [predictor.graph.describe(row) for row in ids]
+    assert "" in {row["end"] for row in named} and ".." in {row["end"] for row in named}
+    # Without a time, an empty end is open.
+    known = [{**row, "end": row["end"] or "####"} for row in named]
+    for row in known:
+        del row["time"]
+    given = [
+        *(ids, named, pa.Table.from_pylist(named), known, pa.Table.from_pylist(known)),
+        [tuple(row.values()) for row in known],
+    ]
+    for facts in given:
+        table = answerer.score(facts)
+        for found, row in zip(table.to_pylist(), wanted, strict=True):
+            for name in ("start", "end", *columns[:5]):
+                assert found[name] == row[name]
+            for name in columns[5:]:
+                assert found[name] == pytest.approx(row[name], rel=1e-4, abs=1e-5)
+    still = answerer.score([("Mayor", "held by", "Eva", "1933", None)])
+    assert still["end"].to_pylist() == [".."]
+    at_moments = answerer.score(ids[:, :4]).to_pylist()
+    moments = [{name: row[name] for name in columns[:4]} for row in named]
+    assert "start" not in at_moments[0]
+    assert [row["known"] for row in at_moments] == [
+        row["known"] for row in answerer.score(moments).to_pylist()
+    ]
+    five = tuple(known[0].values())
+    for faulty in ([five[:2]], [five[:4], five]):
+        with pytest.raises(DataError, match="must be a subject, a relation, an object and a time"):
+            answerer.score(faulty)
 
 
 def test_the_command_scores_intervals(
@@ -253,11 +308,15 @@ def test_the_command_scores_intervals(
 
 
 def test_results_are_read_again(
-    folder: Path, predictor: Predictor, call: Callable[..., tuple[int, str, str]], tmp_path: Path
+    folder: Path,
+    predictor: Predictor,
+    answerer: Answerer,
+    call: Callable[..., tuple[int, str, str]],
+    tmp_path: Path,
 ) -> None:
-    table = predictor.surprising(top=100)
+    table = answerer.surprising(top=100)
     assert "" in table["end"].to_pylist()
-    again = predictor.score(table)
+    again = answerer.score(table)
     assert again["known"].to_pylist() == table["known"].to_pylist()
     for column in ("start", "end", "object_rank", "subject_rank"):
         assert again[column].to_pylist() == table[column].to_pylist()
@@ -298,6 +357,50 @@ def test_facts_with_an_end_are_added_and_removed(predictor: Predictor) -> None:
         predictor._use(type(predictor.scenario)(predictor.run, predictor.scenario.cache_bytes))
 
 
+def test_an_end_that_becomes_known_replaces_the_open_one(folder: Path, tmp_path: Path) -> None:
+    graph = office_graph()
+    open_end = ("President", "held by", "Dov", "1938", "1945")
+    unknown = ("Speaker", "held by", "Aal", "1929", "1931")
+    other = ("Mayor", "held by", "Dov", "1938", "1945")
+    predictor = Predictor(folder, device="cpu")
+    with pytest.warns(TempographWarning, match="1 of 5 rows cannot be added"):
+        rejected = predictor.add(
+            [other, open_end, open_end, ("Mayor", "held by", "Eva", "1933", "1936"), unknown]
+        )
+    assert rejected["row"].to_pylist() == [3]
+    assert rejected.closed.to_pylist() == [
+        {
+            "row": row,
+            **dict(zip(("subject", "relation", "object", "start", "end"), fact, strict=True)),
+            "time": fact[3],
+        }
+        for row, fact in ((1, open_end), (2, open_end), (4, unknown))
+    ]
+    closed = graph.train.copy()
+    closed[HOLDERS.index(("President", "Dov", 1938, 1950, Bounds.OPEN_END)), 4:] = 1945 - FIRST, 0
+    closed[HOLDERS.index(("Speaker", "Aal", 1929, 1929, Bounds.UNKNOWN_END)), 4:] = 1931 - FIRST, 0
+    new = (NAMES.index("Mayor"), 0, NAMES.index("Dov"), 1938 - FIRST, 1945 - FIRST, 0)
+    wanted = np.concatenate([closed, [new]])
+    assert np.array_equal(predictor.graph.train, wanted)
+    answers = {
+        each.name: each.known_text
+        for each in predictor.objects("President", "held by", "1940", top=8, evidence=0).answers
+    }
+    assert answers["Dov"] == "known since 1938 until 1945 (train)"
+    late = predictor.objects("President", "held by", "1948", top=8, evidence=0).answers
+    assert not any(each.known for each in late)
+    saved = predictor.save(tmp_path / "copy")
+    assert np.array_equal(saved.known_graph.train, wanted)
+    again = Predictor(tmp_path / "copy", device="cpu")
+    assert np.array_equal(again.graph.train, wanted)
+    # An end that is known stays; the same fact with another end is a second one.
+    later = again.add([("President", "held by", "Dov", "1938", "1946")])
+    assert len(later.closed) == 0 and len(again.graph.train) == len(wanted) + 1
+    again.remove([open_end])
+    with raises(QueryError, "scenario.removed"):
+        again.save()
+
+
 def test_facts_can_be_added_and_removed_at_a_moment(predictor: Predictor) -> None:
     fact = ("President", "held by", "Bek", "1927")
     try:
@@ -312,13 +415,79 @@ def test_facts_can_be_added_and_removed_at_a_moment(predictor: Predictor) -> Non
         predictor._use(type(predictor.scenario)(predictor.run, predictor.scenario.cache_bytes))
 
 
+@pytest.fixture(scope="module")
+def relation_predictor(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+    """A run on pairs that are engaged, then married, then divorced."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for one in range(60):
+        for other in rng.choice(60, 3, replace=False) + 60:
+            first, second = np.sort(rng.choice(np.arange(3, 27), 2, replace=False))
+            spans = [(0, first - 1, 0), (first, second, 0), (second + 1, 29, Bounds.OPEN_END)]
+            rows += [(one, r, other, *span) for r, span in enumerate(spans)]
+    facts = rng.permutation(np.array(rows))
+    graph = interval_graph(facts[:500], facts[500:510], facts[510:], 120, 3, 30, 1990)
+    graph = replace(graph, relations=("engaged to", "married to", "divorced from"))
+    folder = tmp_path_factory.mktemp("runs") / "marriages"
+    return Predictor(tempograph.train(graph, "ted", device="cpu", out=folder), "cpu")
+
+
+def test_relations_are_ranked_at_a_moment(relation_predictor: Predictor) -> None:
+    predictor, graph = relation_predictor, relation_predictor.graph
+    with live_service({"run": predictor}) as address:
+        for kind in KINDS:
+            with answerer_of(kind, predictor, address) as answerer:
+                for s, r, o, start, end, bounds in graph.train[:4].tolist():
+                    found = answerer.relations(s, o, graph.times[end], top=3, evidence=2)
+                    assert sum(each.probability for each in found.answers) == pytest.approx(1)
+                    (known,) = [each for each in found.answers if each.known]
+                    assert known.name == graph.relations[r] and known.evidence
+                    until = ".." if bounds & Bounds.OPEN_END else graph.times[end]
+                    assert (known.since, known.until) == (graph.times[start], until)
+                    new = answerer.relations(s, o, graph.times[end], top=3, new=True)
+                    assert {each.name for each in new.answers} == {*graph.relations} - {known.name}
+                row = (graph.entities[s], None, graph.entities[o], graph.times[end])
+                asked = answerer.ask([row], top=3).to_pylist()
+                assert [each["answer"] for each in asked] == [each.name for each in found.answers]
+    # Who was engaged before and divorced later was married in between.
+    summary = tempograph.evaluate(predictor.run, ask="relation", progress=False).summary()
+    assert summary["metrics"]["mrr"] > 0.8 and "calibration_error" in summary
+    assert predictor.calibration("relation")["facts"] == 10
+
+
+def test_evaluations_of_relations_are_kept(
+    relation_predictor: Predictor, call: Callable[..., tuple[int, str, str]]
+) -> None:
+    folder = relation_predictor.run.path
+    every = as_json(call("evaluate", str(folder), "--ask", "all", "--json"))
+    found = as_json(call("evaluate", str(folder), "--ask", "relation", "--json"))
+    for summary in (every["relation"], found):
+        lengths = relation_predictor.graph.test[:, 4] - relation_predictor.graph.test[:, 3] + 1
+        assert (summary["facts"], summary["queries"]) == (30, int(lengths.sum()))
+        assert summary["asked"] == "relation" and summary["metrics"]["mr"] <= 3
+        assert summary["metrics"]["hits@3"] == 1
+    results = tempograph.Run.load(folder).results
+    assert results.relation["test"]["metrics"] == pytest.approx(found["metrics"])
+    ranks = read_run_ranks(folder, asked="relation")["test"]
+    assert len(ranks.facts) == 30 and float(ranks.values("mrr").mean()) == pytest.approx(
+        found["metrics"]["mrr"]
+    )
+    code, printed, _ = call("evaluate", str(folder), "--ask", "relation")
+    assert code == 0 and "baseline: counts of the pair" in printed
+    table = tempograph.evaluate(folder, "test", ask="relation").to_arrow()
+    assert {"start", "end", "steps", "reciprocal_rank"} <= set(table.column_names)
+    code, _, errors = call("report", str(folder), "--out", str(folder / "report.md"))
+    assert code == 0, errors
+
+
 def test_what_cannot_work_yet_says_so(predictor: Predictor) -> None:
-    with raises(QueryError, "question_models.intervals", graph="offices"):
-        predictor.relations("President", "Bek", "1928")
     with raises(ConfigError, "predictor.new_intervals"):
         predictor.times("President", "held by", "Bek", new=True)
     page = predictor._repr_html_()
-    assert "objects, subjects, when, why, ask" in page and "score, missing, surprising" in page
+    assert (
+        "objects, subjects, relations, when, why, ask" in page
+        and "score, missing, surprising" in page
+    )
     with raises(QueryError, "scenario.period_backwards", first="1930", last="1928"):
         predictor.objects("President", "held by", "1930", until="1928")
     notes = predictor.objects("President", "held by", "1955", top=1, evidence=0).notes
@@ -332,11 +501,12 @@ def test_a_table_marks_the_questions_that_have_no_answer_in_it(predictor: Predic
     table = [who, who | {"object": "Bek", "relation": None}, who | {"object": "Bek", "time": None}]
     rows = predictor.ask(table, top=1).to_pylist()
     assert rows[0]["answer"] == "Bek" and rows[0]["error"] is None
+    assert rows[1]["answer"] == "held by" and rows[1]["known"] == "train"
     assert [row["error"] for row in rows[1:]] == [
-        message("question_models.intervals", graph="offices"),
+        None,
         message("questions.no_intervals", graph="offices"),
     ]
-    with pytest.raises(QueryError, match="^question 1: offices: its facts hold for a while"):
+    with pytest.raises(QueryError, match="^question 2: offices: its facts hold for a while"):
         predictor.ask(table, strict=True)
 
 

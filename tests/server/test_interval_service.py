@@ -20,7 +20,7 @@ from tempograph.data.spans import Bounds
 from tempograph.server.fact_lookup import FactLookup
 from tempograph.typing import SPLITS
 
-pytest_plugins = ("browser_fixtures",)
+pytest_plugins = ("browser_fixtures", "serving_fixtures")
 
 
 @pytest.fixture(scope="module")
@@ -112,14 +112,127 @@ def test_periods_and_intervals_are_answered(client: TestClient, predictor: Predi
     assert explained.status_code == 422 and "intervals" in explained.json()["detail"]
 
 
-def test_a_batch_marks_the_questions_that_are_not_ranked(client: TestClient) -> None:
+QUESTION = {"subject": "e0", "relation": "r0", "time": "1994"}
+HELD = {"subject": "e0", "relation": "r0", "object": "e1", "start": "1993", "end": "1996"}
+NEW = {"subject": "e0", "relation": "r0", "object": "e3", "start": "1990", "end": "1999"}
+OPEN = {"subject": "e4", "relation": "r1", "object": "e5", "start": "1995"}
+CLOSED = {"subject": "e0", "relation": "r0", "object": "e2", "start": "1999"}
+"""Known with an open end."""
+MOMENT = {"subject": "e0", "relation": "r0", "object": "e4", "time": "1994"}
+CHANGES: dict[str, tuple[list[dict[str, str]], list[dict[str, str]]]] = {
+    "interval added": ([NEW], []),
+    "interval removed": ([], [HELD]),
+    "removed at a moment": ([], [{**QUESTION, "object": "e1"}]),
+    "end known": ([{**CLOSED, "end": "2000"}], []),
+    "all kinds": ([NEW, OPEN, MOMENT], [HELD]),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_what_if_changes_are_those_of_a_predictor(
+    client: TestClient, predictor: Predictor, case: str
+) -> None:
+    added, removed = CHANGES[case]
+    other = Predictor(predictor.run, "cpu")
+    question = ("e0", "r0", "2001" if case == "end known" else "1994")
+    before = {each.name: each for each in other.objects(*question, 6, 0).answers}
+    for change, facts in ((other.add, added), (other.remove, removed)):
+        for fact in facts:
+            when = ("start", "end") if "start" in fact else ("time",)
+            row = [fact.get(part) for part in ("subject", "relation", "object", *when)]
+            change([row], strict=True)  # type: ignore[operator]
+    after = {each.name: each for each in other.objects(*question, 6, 0).answers}
+    assert before != after
+    body = QUESTION | {"time": question[2]} | {"added": added, "removed": removed, "top": 6}
+    found = client.post("/api/v1/what-if", json=body).json()["answers"]
+    assert {each["name"] for each in found} == before.keys() | after.keys()
+    for each in found:
+        for ranked, when in ((before, "before"), (after, "after")):
+            if each["name"] in ranked:
+                wanted = ranked[each["name"]]
+                assert each[f"rank_{when}"] == wanted.rank
+                assert each[f"probability_{when}"] == pytest.approx(wanted.probability, rel=1e-4)
+
+
+def test_what_if_may_ask_for_the_relation(client: TestClient, predictor: Predictor) -> None:
+    other = Predictor(predictor.run, "cpu")
+    other.add([("e0", "r1", "e1", "1992", "1997")], strict=True)
+    wanted = {each.name: each for each in other.relations("e0", "e1", "1994").answers}
+    fact = HELD | {"relation": "r1", "start": "1992", "end": "1997"}
+    body = {"subject": "e0", "object": "e1", "time": "1994", "added": [fact]}
+    found = client.post("/api/v1/what-if", json=body).json()["answers"]
+    assert {each["name"] for each in found} == {"r0", "r1"}
+    for each in found:
+        assert each["rank_after"] == wanted[each["name"]].rank
+        probability = pytest.approx(wanted[each["name"]].probability, rel=1e-4)
+        assert each["probability_after"] == probability
+    before = {each.name: each.score for each in predictor.relations("e0", "e1", "1994").answers}
+    assert {name: each.score for name, each in wanted.items()} != before
+
+
+WRONG: dict[str, tuple[dict[str, Any], int, str]] = {
+    "known": ({"added": [NEW, HELD]}, 422, "added.1: .*1993 to 1996) is already among"),
+    "unknown": ({"removed": [MOMENT, NEW]}, 422, "removed.0: .*is not among the facts"),
+    "backwards": ({"added": [NEW | {"end": "1989"}]}, 422, "added.0: .*is before"),
+    "swapped": ({"added": [NEW, NEW | {"start": "1999", "end": "1990"}]}, 422, "added.1: .*after"),
+    "off the grid": ({"added": [NEW | {"end": "2050"}]}, 422, "added.0: .*its end is '..'"),
+    "no time": ({"added": [{**HELD, "start": None, "end": None}]}, 422, "added.0: neither"),
+    "nothing": ({"added": [dict(list(HELD.items())[:3])]}, 422, "added.0: the time is missing"),
+    "name": ({"added": [NEW | {"object": "e33"}]}, 404, "added.0.object: there is no"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_facts_with_an_end_are_named(client: TestClient, case: str) -> None:
+    changes, status, words = WRONG[case]
+    response = client.post("/api/v1/what-if", json=QUESTION | changes)
+    start, _, end = words.partition(".*")
+    detail = response.json()["detail"]
+    assert response.status_code == status and detail.startswith(start) and end in detail
+
+
+def test_facts_at_a_moment_and_with_an_end_are_scored_in_one_request(
+    client: TestClient, predictor: Predictor
+) -> None:
+    wrong = HELD | {"end": "1900"}
+    body = {"facts": [HELD, MOMENT, wrong, NEW], "strict": False}
+    found = client.post("/api/v1/score", json=body).json()["facts"]
+    intervals = [list(fact.values()) for fact in (HELD, wrong, NEW)]
+    held = iter(predictor.score(intervals).to_pylist())
+    at_moment = [MOMENT[part] for part in ("subject", "relation", "object", "time")]
+    (moment,) = predictor.score([at_moment]).to_pylist()
+    for fact, row in zip(found, (next(held), moment, *held), strict=True):
+        names = ("subject", "relation", "object", "time", "start", "end")
+        assert fact["fact"] == {
+            name: row[name] for name in names if name == "time" or row.get(name) is not None
+        }
+        assert (fact["known"], fact["error"]) == (row["known"], row["error"])
+        if row["error"] is None:
+            assert fact["object"]["rank"] == pytest.approx(row["object_rank"])
+    assert [fact["error"] is None for fact in found] == [True, True, False, True]
+    strict = client.post("/api/v1/score", json={"facts": body["facts"]})
+    assert strict.status_code == 422 and strict.json()["index"] == 2
+
+
+def test_facts_of_events_have_no_start(small_run: Predictor) -> None:
+    with client_of({"small": small_run}) as client:
+        fact = {"subject": 0, "relation": 0, "object": 1, "start": 0}
+        bodies = {"score": {"facts": [fact]}, "what-if": {**fact, "object": None, "added": [fact]}}
+        bodies["what-if"] |= {"time": 0}
+        del bodies["what-if"]["start"]
+        for path, body in bodies.items():
+            response = client.post(f"/api/v1/{path}", json=body)
+            assert response.status_code == 422
+            assert "the facts of small are events; give a time" in response.json()["detail"]
+
+
+def test_a_batch_may_ask_for_every_part(client: TestClient) -> None:
     fact = {"subject": "e0", "relation": "r0", "object": "e1", "time": "1994"}
     asked = ("object", "relation", "time")
     questions = [{key: value for key, value in fact.items() if key != part} for part in asked]
     body = {"questions": questions, "strict": False}
     results = client.post("/api/v1/complete/batch", json=body).json()["results"]
-    assert [result["completion"] is None for result in results] == [False, True, False]
-    assert "relations cannot be ranked" in results[1]["error"]
+    assert [result["error"] for result in results] == [None, None, None]
 
 
 def test_intervals_and_their_evidence_are_found_in_units(
@@ -196,7 +309,10 @@ def test_the_explorer_knows_since_when_until_when(predictor: Predictor, browser:
         address = f"http://localhost:{service.port}/"
         tab.goto(f"{address}?asked=time&subject=e0&relation=r0&object=e1")
         expect(answers(tab).locator(".name")).to_have_text([each.name for each in when.answers])
-        expect(tab.get_by_role("radio", name="relation")).to_be_hidden()
+        tab.locator(".asked label", has_text="relation").click()
+        expect(answers(tab)).to_have_count(2)
+        tab.goto(f"{address}?asked=time&subject=e0&relation=r0&object=e1")
+        expect(answers(tab).locator(".name")).to_have_text([each.name for each in when.answers])
         answers(tab).first.click()
         expect(tab.locator("#evidence-title")).to_have_text(f"Why {when.answers[0].name}?")
         expect(tab.locator("#evidence .fact-text").first).to_be_visible()
@@ -238,6 +354,51 @@ def test_the_explorer_knows_since_when_until_when(predictor: Predictor, browser:
         expect(when).not_to_have_count(0)
         expect(tab.get_by_role("columnheader", name="Other times")).to_have_count(0)
         tab.goto(f"{address}?page=calibration")
-        expect(tab.get_by_label("Probabilities of").locator("option")).to_have_text(["entities"])
+        expect(tab.get_by_label("Probabilities of").locator("option")).to_have_text(
+            ["entities", "relations"]
+        )
+        assert errors == []
+        context.close()
+
+
+def test_the_explorer_adds_and_removes_facts_with_an_end(
+    predictor: Predictor, client: TestClient, browser: Any
+) -> None:
+    with Served(str(predictor.run.path)) as service:
+        context = browser.new_context(viewport={"width": 1440, "height": 900}, bypass_csp=True)
+        tab = context.new_page()
+        errors: list[str] = []
+        tab.on("console", lambda line: errors.append(line.text))
+        tab.on("pageerror", lambda error: errors.append(str(error)))
+        question = "subject=e0&relation=r0&time=1994"
+        tab.goto(f"http://localhost:{service.port}/?page=what-if&{question}")
+        for part, name in (("Subject", "e0"), ("Relation", "r0"), ("Object", "e3")):
+            field = tab.get_by_label(f"{part} of it", exact=True)
+            field.focus()
+            field.press_sequentially(name)
+            field.press("Enter")
+            expect(field).to_have_attribute("title", name)
+        tab.get_by_label("Time of it").select_option("1990")
+        tab.get_by_label("Until").select_option("1999")
+        tab.get_by_role("button", name="Add the fact").press("Enter")
+        changes = tab.get_by_role("list", name="Facts added and removed")
+        expect(changes).to_contain_text("1990 to 1999 e0 r0 e3")
+        remove = tab.get_by_role("button", name="Remove e0 r0 e1 1993 to 1996")
+        remove.press("Enter")
+        expect(changes).to_contain_text("removed 1993 to 1996 e0 r0 e1")
+        expect(remove).to_have_count(0)
+        body = QUESTION | {"added": [NEW], "removed": [HELD]}
+        wanted = client.post("/api/v1/what-if", json=body).json()["answers"]
+        rows = tab.locator("#what-if-results tbody tr")
+        expect(rows).to_have_count(len(wanted))
+        for row, each in zip(rows.all(), wanted, strict=True):
+            cells = (str(each["rank_before"]), each["name"], f"{each['probability_after']:.1%}")
+            for column, text in zip((0, 1, 4), cells, strict=True):
+                expect(row.locator("td").nth(column)).to_have_text(text)
+        assert accessibility_problems(tab) == []
+        tab.get_by_role("button", name="Undo: added").press("Enter")
+        tab.get_by_label("Until").select_option("any")
+        tab.get_by_role("button", name="Add the fact").press("Enter")
+        expect(changes).to_contain_text("added 1990 e0 r0 e3")
         assert errors == []
         context.close()

@@ -39,6 +39,7 @@ from tempograph.models.base import Model
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
 from tempograph.models.pointer.copying import Copying
 from tempograph.models.registry import MODELS
+from tempograph.training.answering import all_facts_in_train
 from tempograph.training.callbacks import Callbacks
 from tempograph.training.final_fit import answer_from_all_facts
 from updating import (
@@ -605,18 +606,19 @@ def test_facts_are_known_by_start_and_end(tmp_path: Path) -> None:
         (*held, "1905", "1907"),
         (*held, "1905", "1908"),
         (*held, "1905", "1908"),
-        (*still, "1903", "1912"),
+        (*held, "1910", "1912"),
     ]
     result = tempograph.update(tmp_path / "run", rows)
-    assert (result.rows, result.facts, result.known, result.repeated) == (5, 2, 2, 1)
-    assert result.still_open == 1 == result.summary()["still_open"]
-    assert result.describe()[1].startswith("Known with an open end, which stays: 1 of the new")
+    assert (result.rows, result.facts, result.known, result.repeated) == (5, 1, 2, 1)
+    assert result.closed == 1 == result.summary()["closed"] and result.changed
+    assert result.account() == "5 rows = 1 new facts + 1 closed + 2 known + 1 repeated + 0 bad"
+    assert result.describe()[1].startswith("Closed: 1 fact known with an open or unknown end")
     # A moment at which a fact holds is known, also after the axis; another is a fact of one step.
-    moments = [(*held, "1906"), (*held, "1911"), (*still, "1915")]
+    moments = [(*held, "1906"), (*held, "1904"), (*still, "1915")]
     result = tempograph.update(tmp_path / "run", moments)
     assert (result.facts, result.known, result.times) == (1, 2, ())
     added = Run.load(tmp_path / "run").known_graph.train[len(train) :].tolist()
-    assert added[2:] == [[2, 1, 3, 10, 10, 0]]
+    assert added == [[2, 1, 3, 4, 7, 0], [2, 1, 3, 3, 3, 0]]
     assert tempograph.update(tmp_path / "run", [(*still, "1903", "..")]).known == 1
     copy = Run.load(tmp_path / "run")
     predictor = Predictor(copy)
@@ -627,6 +629,55 @@ def test_facts_are_known_by_start_and_end(tmp_path: Path) -> None:
     assert Run.load(tmp_path / "run").known_graph.same_as(saved.known_graph)
     # The open end of the first fact follows the axis.
     assert Run.load(tmp_path / "run").known_graph.train[0].tolist() == [0, 0, 1, 2, 16, first]
+
+
+@pytest.mark.parametrize("model", ["pointer", "ted", "complex"])
+@pytest.mark.parametrize("on_all_facts", [False, True])
+def test_closed_facts_count_as_if_they_had_always_been_closed(
+    model: str, on_all_facts: bool, tmp_path: Path
+) -> None:
+    world = years(interval_graph(4, facts=60, sizes=(14, 4, 20), held_out=10))
+    closed, rows = {}, []
+    for split in ("train", "valid", "test"):
+        facts = world.facts(split).copy()
+        is_open = (facts[:, 5] & (Bounds.OPEN_END | Bounds.UNKNOWN_END)) > 0
+        starts = {(*row[:4], row[5] & Bounds.OPEN_START) for row in world.all_facts.tolist()}
+        assert len(starts) == len(world.all_facts), "no two facts compete for an end"
+        for number in np.flatnonzero(is_open & (facts[:, 3] < 17)):
+            start, bounds = facts[number, [3, 5]]
+            facts[number, 4:] = start + 2, bounds & Bounds.OPEN_START
+            if split == "train" or on_all_facts:
+                rows.append(facts[number].copy())
+        closed[split] = facts
+        if split == "train":
+            assert len(rows) > 3
+    run = drawn_run(world, model)
+    if on_all_facts:
+        facts = len(world.all_facts)
+        run.results.answers = {"facts": facts, "refitted": [], "seconds": 0.0}
+    else:
+        closed |= {"valid": world.valid, "test": world.test}
+    run.save(tmp_path / "run")
+    whole = replace(world, **closed)
+    named = span_rows(world, np.array(rows))
+    result = tempograph.update(tmp_path / "run", named)
+    assert (result.closed, result.facts, result.known) == (len(rows), 0, 0)
+    again = tempograph.update(tmp_path / "run", named)
+    assert (again.closed, again.facts, again.known) == (0, 0, len(rows)) and not again.changed
+    loaded = Run.load(tmp_path / "run")
+    assert loaded.known_graph.same_as(whole) and loaded.graph.same_as(world)
+    from_start = built_from_the_start(run, whole)
+    answering = loaded.answering()
+    if on_all_facts:
+        assert np.array_equal(
+            np.unique(answering.graph.train, axis=0), np.unique(whole.all_facts, axis=0)
+        )
+        from_start = built_from_the_start(run, all_facts_in_train(whole))
+    expected = all_scores(from_start, 14, 8, 20)
+    largest = float(expected[expected.isfinite()].abs().max())
+    assert_close(
+        all_scores(answering.model, 14, 8, 20), expected, rtol=1e-6, atol=1e-6 * max(1.0, largest)
+    )
 
 
 def test_bad_spans_are_counted_by_reason(tmp_path: Path) -> None:

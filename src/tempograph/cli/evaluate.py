@@ -130,8 +130,8 @@ def evaluate(
     entities: Evaluation | None = None
     questions: list[QuestionEvaluation] = []
     intervals: IntervalEvaluation | None = None
-    every: tuple[Asked, ...] = ("entity", "time") if loaded.graph.has_intervals else ASKED
-    for asked in every if ask == "all" else (ask,):
+    every: tuple[Asked, ...] = ASKED if ask == "all" else (ask,)
+    for asked in every:
         with progress_bar(f"ranking {split}: {asked}") as progress:
             if asked == "entity":
                 entities = tempograph.training.run_evaluation.evaluate(

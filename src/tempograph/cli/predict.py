@@ -93,8 +93,8 @@ def complete(
     if why is not None and None not in (subject, object_):
         raise ConfigError("--why takes a subject or an object; give the time and the other one")
     predictor = Predictor(run, device)
-    has_heads = predictor.run.questions.has_heads or predictor.timeline.has_intervals
-    if None in (relation, time) and not has_heads:
+    ranked = (relation,) if predictor.timeline.has_intervals else (relation, time)
+    if None in ranked and not predictor.run.questions.has_heads:
         with progress_bar("learning to rank relations and times") as progress:
             predictor.run.questions.heads(progress)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tempograph.client.replies import (
     MISSING,
@@ -16,7 +16,7 @@ from tempograph.client.replies import (
     score_table,
 )
 from tempograph.client.requests import ApiRequest, Exchange
-from tempograph.client.rows import json_rows, json_value
+from tempograph.client.rows import fact_rows, json_value, question_rows
 from tempograph.data.arrow_tables import TableLike
 from tempograph.data.graph import COLUMNS, Name, When
 from tempograph.data.result_table import ResultTable
@@ -34,12 +34,20 @@ _MAX_ANSWERS: Final = 100_000
 """Answers in one request."""
 
 
+class _RunLimits(NamedTuple):
+    """What a request to a run may have."""
+
+    max_facts: int
+    intervals: bool
+    """Whether facts may have a start and an end."""
+
+
 class Exchanges:
     """Builds exchanges with one run of a service, by default its first."""
 
     def __init__(self, run: str | None) -> None:
         self._run = {} if run is None else {"run": run}
-        self._max_facts: int | None = None
+        self._about: _RunLimits | None = None
 
     def complete(
         self,
@@ -77,13 +85,14 @@ class Exchanges:
     ) -> Exchange[ResultTable]:
         """The best answers to every question of a table."""
         _check_top(top)
-        rows = json_rows(questions, optional=True)
+        given = question_rows(questions)
+        rows = given.rows
         options = {"top": top, "new": new, "strict": strict}
         chunk = max(1, min(_CHUNK, _MAX_ANSWERS // top))
         with show_progress("answering questions", progress) as advance:
             results: list[Mapping[str, Any]] = []
             for start, size in (yield from self._chunks(len(rows), chunk)):
-                body = {"questions": _named(rows[start : start + size])}
+                body = {"questions": given.objects(start, start + size)}
                 reply = yield ApiRequest("complete/batch", self._run | options | body)
                 results += reply["results"]
                 if advance is not None:
@@ -94,17 +103,18 @@ class Exchanges:
         self, facts: TableLike, ranks: bool, strict: bool, progress: ProgressOption
     ) -> Exchange[ResultTable]:
         """Score, probability and rank of many facts."""
-        rows = json_rows(facts)
-        options = {"ranks": ranks, "strict": strict}
+        about = yield from self._about_run()
+        given = fact_rows(facts, about.intervals)
+        total, options = len(given.rows), {"ranks": ranks, "strict": strict}
         with show_progress("scoring facts", progress) as advance:
             scored: list[Mapping[str, Any]] = []
-            for start, size in (yield from self._chunks(len(rows), _CHUNK)):
-                body = {"facts": _named(rows[start : start + size])}
+            for start, size in (yield from self._chunks(total, _CHUNK)):
+                body = {"facts": given.objects(start, start + size)}
                 reply = yield ApiRequest("score", self._run | options | body)
                 scored += reply["facts"]
                 if advance is not None:
-                    advance(len(scored), len(rows))
-        return score_table(scored, ranks)
+                    advance(len(scored), total)
+        return score_table(scored, ranks, hold="start" in given.parts)
 
     def missing(
         self,
@@ -179,17 +189,22 @@ class Exchanges:
 
     def _chunks(self, rows: int, size: int) -> Exchange[list[tuple[int, int]]]:
         """The start and the size of each request for so many rows."""
-        if self._max_facts is None:
-            info = yield ApiRequest("info")
-            self._max_facts = int(info["limits"]["facts"])
-        size = min(size, self._max_facts)
+        about = yield from self._about_run()
+        size = min(size, about.max_facts)
         return [(start, size) for start in range(0, rows, size)]
+
+    def _about_run(self) -> Exchange[_RunLimits]:
+        """What requests to the run may have; a run that does not exist is refused later."""
+        if self._about is None:
+            info = yield ApiRequest("info")
+            runs = info["runs"]
+            named = [run for run in runs if run["name"] == self._run.get("run", runs[0]["name"])]
+            # Earlier services do not say whether facts hold for a while.
+            intervals = any(run.get("intervals", False) for run in named)
+            self._about = _RunLimits(int(info["limits"]["facts"]), intervals)
+        return self._about
 
 
 def _check_top(top: int) -> None:
     if top < 1:
         raise ConfigError(f"top must be at least 1, found {top}")
-
-
-def _named(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    return [dict(zip(COLUMNS, row, strict=True)) for row in rows]

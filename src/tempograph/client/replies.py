@@ -110,8 +110,11 @@ def answer_table(questions: Sequence[Row], results: Sequence[Mapping[str, Any]])
     return ResultTable(pa.Table.from_pylist(rows, schema=_ANSWERS))
 
 
-def score_table(facts: Sequence[Mapping[str, Any]], ranks: bool) -> ResultTable:
-    """The scores of facts, one row each; without ranks, they have no probabilities either."""
+def score_table(facts: Sequence[Mapping[str, Any]], ranks: bool, hold: bool) -> ResultTable:
+    """The scores of facts, one row each; without ranks, they have no probabilities either.
+
+    `hold` says whether facts have a start and an end.
+    """
     rows = []
     for fact in facts:
         row = {**fact["fact"], "known": fact["known"], "error": fact["error"]}
@@ -121,10 +124,17 @@ def score_table(facts: Sequence[Mapping[str, Any]], ranks: bool) -> ResultTable:
             if fact["error"] is None and values["score"] is None:
                 row[f"{side}_score"] = -math.inf
         rows.append(row)
-    table = pa.Table.from_pylist(rows, schema=_SCORES)
+    table = pa.Table.from_pylist(rows, schema=_with_bounds(_SCORES) if hold else _SCORES)
     if not ranks:
         table = table.drop_columns([f"{s}_{n}" for s in SIDES for n in ("probability", "rank")])
     return ResultTable(table)
+
+
+def _with_bounds(schema: pa.Schema) -> pa.Schema:
+    """The columns of facts that hold for a while: since when until when, after their time."""
+    for position, name in enumerate(("start", "end"), len(_NAMES)):
+        schema = schema.insert(position, pa.field(name, pa.string()))
+    return schema
 
 
 class ScanReply:
@@ -162,9 +172,7 @@ class ScanReply:
         """All facts; a score that is null rules the fact out."""
         self._check_end()
         if self.has_intervals:
-            # Facts that hold for a while say since when until when, after their time.
-            for position, name in enumerate(("start", "end"), len(_NAMES)):
-                schema = schema.insert(position, pa.field(name, pa.string()))
+            schema = _with_bounds(schema)
         for fact in self._facts:
             for side in SIDES:
                 if f"{side}_score" in fact and fact[f"{side}_score"] is None:

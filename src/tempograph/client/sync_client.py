@@ -177,8 +177,8 @@ class Client:
         """Score, probability and rank of many facts as objects and as subjects.
 
         Facts are rows (subject, relation, object, time) of names or ids, or a table with these
-        columns. A fact that cannot be scored has the reason in `error`; if `strict`, the first one
-        is an error.
+        columns. Those that hold for a while may have a start and an end instead of a time. A fact
+        that cannot be scored has the reason in `error`; if `strict`, the first one is an error.
         """
         return self._run(self._exchanges.score(facts, ranks, strict, progress))
 

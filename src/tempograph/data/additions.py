@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tempograph.data.closed_facts import close_facts, find_closers
 from tempograph.data.folder import NAME_FILES, format_facts, read_fact_file, read_names, write_names
-from tempograph.data.graph import Facts, TemporalGraph
+from tempograph.data.graph import Facts, TemporalGraph, rows_in
 from tempograph.data.spans import as_intervals, as_one_kind, simplify, until_last_step
 
 ADDED_FACTS: Final = "facts.tsv.gz"
@@ -65,8 +67,9 @@ class Additions:
     def onto(self, graph: TemporalGraph) -> TemporalGraph:
         """The graph with the additions; new entities have no attributes.
 
-        Facts with an open end, old and new, hold to the last of its steps. Which words of names
-        count is still decided by the names that the graph has.
+        Facts with an open end, old and new, hold to the last of its steps, unless a later fact
+        gives them their end. Which words of names count is still decided by the names that the
+        graph has.
         """
         unknown = ("",) * len(self.entities)
         vocabulary = graph.vocabulary_names
@@ -75,10 +78,24 @@ class Additions:
             graph,
             entities=(*graph.entities, *self.entities),
             relations=(*graph.relations, *self.relations),
-            train=np.concatenate([graph.train, _like(graph, self.facts)]),
+            train=close_facts(graph.train, _like(graph, self.facts)).facts,
             attributes={name: (*each, *unknown) for name, each in graph.attributes.items()},
             vocabulary_names=len(graph.entities) if vocabulary is None else vocabulary,
         )
+
+    def beside_held_out(self, graph: TemporalGraph, close: bool) -> TemporalGraph:
+        """The graph with the additions, where facts that are held out stay so.
+
+        With `close`, held-out facts get the ends that were added to them.
+        """
+        graph = graph.with_later_times(self.times)
+        added = _like(graph, self.facts)
+        new = ~rows_in(added, np.concatenate([graph.valid, graph.test]))
+        valid, test = graph.valid, graph.test
+        if close and graph.has_intervals:
+            valid, test = _with_ends(valid, added, new), _with_ends(test, added, new)
+        others = dataclasses.replace(self, times=(), facts=added[new])
+        return others.onto(dataclasses.replace(graph, valid=valid, test=test))
 
     def same_facts(self, other: Additions) -> bool:
         """Whether the facts are equal, however long the time axis is to which open ends hold."""
@@ -119,3 +136,13 @@ def _like(graph: TemporalGraph, facts: Facts) -> Facts:
     if not graph.has_intervals:
         return simplify(facts)
     return until_last_step(as_intervals(facts), len(graph.times))
+
+
+def _with_ends(facts: Facts, added: Facts, new: NDArray[np.bool_]) -> Facts:
+    """Facts with the ends that others give them; these are not `new` any more."""
+    closer = find_closers(facts, added)[: len(facts)]
+    closed = closer >= 0
+    new[closer[closed]] = False
+    facts = facts.copy()
+    facts[closed] = added[closer[closed]]
+    return facts

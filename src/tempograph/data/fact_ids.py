@@ -120,11 +120,15 @@ class FactBatch:
             columns[name] = pc.coalesce(columns[name], given.texts())
         return columns
 
+    def select(self, mask: NDArray[np.bool_]) -> pa.Table:
+        """Some rows [n]: their number from 0, and the fact."""
+        rows = pa.array(np.flatnonzero(mask), pa.int64())
+        return pa.table(self.names()).take(rows).add_column(0, "row", rows)
+
     def rejected(self) -> pa.Table:
         """The rows with an error: their number from 0, the fact, and the error."""
-        table = pa.table({**self.names(), "error": self.errors.texts})
-        rows = np.flatnonzero(self.errors.mask)
-        return table.take(rows).add_column(0, "row", pa.array(rows, pa.int64()))
+        errors = self.errors.texts.filter(pa.array(self.errors.mask))
+        return self.select(self.errors.mask).append_column("error", errors)
 
 
 def to_fact_ids(

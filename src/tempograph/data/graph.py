@@ -359,6 +359,13 @@ def rows_in(rows: Facts, facts: Facts) -> NDArray[np.bool_]:
     return np.isin(ids[: len(rows)], ids[len(rows) :])
 
 
+def distinct_rows(rows: Facts) -> Facts:
+    """The rows without those that repeat an earlier one, in their order."""
+    first = np.unique(row_ids(rows), return_index=True)[1]
+    distinct: Facts = rows[np.sort(first)]
+    return distinct
+
+
 def row_ids(rows: Facts) -> NDArray[np.int64]:
     """An id for each distinct row, [n]."""
     ids = np.zeros(len(rows), dtype=np.int64)

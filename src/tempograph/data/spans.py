@@ -20,6 +20,8 @@ OPEN: Final = ".."
 """How files write a bound that is open, as in ISO 8601-2."""
 UNKNOWN: Final = ""
 """How files write a bound that is unknown, as in ISO 8601-2."""
+SURELY_UNKNOWN: Final = "####"
+"""How tables write an unknown bound, if an empty one may be open."""
 
 
 class Bounds(IntFlag):

@@ -137,11 +137,14 @@ def score_valid(
 
 @torch.inference_mode()
 def score_valid_questions(head: QuestionHead, graph: TemporalGraph) -> ScoredQuestions:
-    """The questions of a head about facts spread evenly over valid."""
+    """The questions of a head about facts spread evenly over valid.
+
+    A fact that holds for a while is asked about at one of its steps.
+    """
     device = head.timeline.device
     chosen = _spread(graph, head.num_candidates, device)
-    facts = torch.from_numpy(graph.valid)[chosen].to(device)
-    every = torch.cat([head.timeline.facts, torch.from_numpy(graph.valid).to(device)])
+    facts = events_of(torch.from_numpy(graph.valid)[chosen].to(device))
+    every = torch.cat([head.timeline.rows, torch.from_numpy(graph.valid).to(device)])
     known = KnownParts(every, head.timeline.sizes, head.column)
     batches = question_batches(head, facts)
     scores = torch.cat([head.scores(batch).float() for batch in batches])

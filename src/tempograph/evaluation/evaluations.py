@@ -76,6 +76,8 @@ class QuestionSummary(TypedDict):
     seconds: float
     calibration_error: NotRequired[float]
     log_loss: NotRequired[float]
+    queries: NotRequired[int]
+    """The number of queries, if a fact is asked about at several steps."""
     note: NotRequired[str]
 
 
@@ -219,10 +221,7 @@ class Evaluation(Tabular):
         sides = ("object", "subject")
         table = _rank_table(self.facts, sides, self.ranks, self.split, self.filter)
         if self.step_ranks is not None:
-            table = pa.table(
-                dict(zip(table.column_names, table.columns, strict=True))
-                | step_columns(self.facts, self.step_ranks)
-            )
+            table = _with_steps(table, np.tile(self.facts, (2, 1)), self.step_ranks)
         if self.negatives is None:
             return table
         return table.append_column("negatives", pa.array(np.full(len(table), self.negatives)))
@@ -259,9 +258,14 @@ class QuestionEvaluation(Tabular):
     """The names behind the ids of the facts."""
     filter: Filter = "time"
     note: str | None = None
+    step_ranks: StepRanks | None = None
+    """Means over the steps of each fact, if facts hold for a while; `ranks` are mean ranks then."""
+    baseline_at_steps: StepRanks | None = None
+    """The same of the baseline."""
 
     def __repr__(self) -> str:
-        found, counted = (metrics(ranks.realistic)["mrr"] for ranks in (self.ranks, self.baseline))
+        figures = self.summary()
+        found, counted = figures["metrics"]["mrr"], figures["baseline"]["mrr"]
         return (
             f"QuestionEvaluation({self.asked} questions on {self.dataset}, {self.split}: "
             f"{len(self.facts):,} facts, MRR {found:.3f}, baseline {counted:.3f})"
@@ -284,6 +288,8 @@ class QuestionEvaluation(Tabular):
     def summary(self, hits: Iterable[int] = (1, 3, 10)) -> QuestionSummary:
         """The metrics, those of the baseline, and how far probabilities were right."""
         hits = list(hits)
+        ranks = self.step_ranks or self.ranks
+        baseline = self.baseline_at_steps or self.baseline
         summary: QuestionSummary = {
             "dataset": self.dataset,
             "model": self.model,
@@ -291,13 +297,15 @@ class QuestionEvaluation(Tabular):
             "protocol": self.protocol,
             "filter": self.filter,
             "asked": self.asked,
-            "metrics": metrics(self.ranks.realistic, hits),
-            "baseline": metrics(self.baseline.realistic, hits),
-            "optimistic": metrics(self.ranks.optimistic, hits),
-            "pessimistic": metrics(self.ranks.pessimistic, hits),
+            "metrics": metrics(ranks.realistic, hits),
+            "baseline": metrics(baseline.realistic, hits),
+            "optimistic": metrics(ranks.optimistic, hits),
+            "pessimistic": metrics(ranks.pessimistic, hits),
             "facts": len(self.facts),
             "seconds": round(self.seconds, 3),
         }
+        if self.step_ranks is not None:
+            summary["queries"] = int(self.step_ranks.steps.sum())
         if self.confidence is not None:
             summary["calibration_error"] = _error(self.confidence)
             summary["log_loss"] = float(-self.confidence.log_prob.mean())
@@ -306,12 +314,25 @@ class QuestionEvaluation(Tabular):
         return summary
 
     def table(self) -> pa.Table:
-        """One row per question: s, r, o, t, side, rank, optimistic, pessimistic, split, filter."""
-        return _rank_table(self.facts, (self.asked,), self.ranks, self.split, self.filter)
+        """One row per question: s, r, o, t, side, rank, optimistic, pessimistic, split, filter.
+
+        Facts that hold for a while have one row each, with `STEP_COLUMNS`: means over steps.
+        """
+        table = _rank_table(self.facts, (self.asked,), self.ranks, self.split, self.filter)
+        if self.step_ranks is None:
+            return table
+        return _with_steps(table, self.facts, self.step_ranks)
 
     def to_arrow(self) -> pa.Table:
         """One row per question, in names; `side` is the part that is asked for."""
-        return _named(self.table(), self.facts, self.graph)
+        named = _named(self.table(), self.facts, self.graph)
+        return named if self.graph is None else with_bound_names(named, self.graph.times)
+
+
+def _with_steps(table: pa.Table, facts: Facts, step_ranks: StepRanks) -> pa.Table:
+    """A table of ranks with the columns of its facts [rows, 6] that hold for a while."""
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    return pa.table(columns | step_columns(facts, step_ranks))
 
 
 def _error(confidence: Confidence) -> float:

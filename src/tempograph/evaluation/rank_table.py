@@ -47,7 +47,7 @@ class RankTable:
         facts, rank = np.tile(evaluation.facts, (2, 1)), evaluation.ranks.realistic.cpu().numpy()
         if evaluation.step_ranks is None:
             return RankTable(facts, asks_subject, rank)
-        columns = step_columns(evaluation.facts, evaluation.step_ranks)
+        columns = step_columns(facts, evaluation.step_ranks)
         return RankTable(facts, asks_subject, rank, _means(pa.table(columns)))
 
     @property

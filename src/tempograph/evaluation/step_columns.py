@@ -19,11 +19,11 @@ STEP_COLUMNS: Final = ("end", "bounds", "steps", *MEASURES.values())
 
 
 def step_columns(facts: Facts, step_ranks: StepRanks) -> dict[str, pa.Array]:
-    """The columns for facts [n, 6] as answers to their object and to their subject queries."""
+    """The columns for facts [n, 6], of which each row is asked about at several steps."""
     means = step_ranks.realistic
     return {
-        "end": pa.array(np.tile(facts[:, 4], 2)),
-        "bounds": pa.array(np.tile(facts[:, 5], 2)),
+        "end": pa.array(facts[:, 4]),
+        "bounds": pa.array(facts[:, 5]),
         "steps": pa.array(step_ranks.steps.numpy()),
         MEASURES["mrr"]: pa.array(means.reciprocal.numpy()),
         **{MEASURES[f"hits@{k}"]: pa.array(means.hits[:, k - 1].numpy()) for k in STEP_HITS},

@@ -88,7 +88,13 @@ _AXES: Final[Mapping[type[nn.Module], Axes]] = {
         "gain": "d k",
     },
     Recurrency: {"decay": "d", "share_weight": "d"},
-    RelationVotes: {"own": "(d g) r", "left": "(d g) k", "right": "k r", "gain": "r k"},
+    RelationVotes: {
+        "own": "(d g) r",
+        "left": "(d g) k",
+        "right": "k r",
+        "by_phase": "d p",
+        "gain": "r k",
+    },
     TimeVotes: {"own": "(r d) k", "left": "r k", "right": "d k w", "gain": "r k"},
 }
 

@@ -144,7 +144,9 @@ class MissingSearch:
         """The search for proposals of events, of which no question is answered yet."""
         self.fit(progress)
         heads, known_facts = self._scenario.heads(progress), self._scenario.known_facts
-        return ProposalSearch(heads.relation, heads.time, known_facts, self._limit, self._search)
+        return ProposalSearch(
+            heads.relation, heads.of_times, known_facts, self._limit, self._search
+        )
 
     def propose(self, progress: Progress | None = None) -> Tensor:
         """The most plausible facts that are not in the data, in the order of time, [n, 4]."""
@@ -169,7 +171,9 @@ class MissingSearch:
             calibrator=scenario.calibrator("entity"),
             budget=self._budget,
         )
-        return classifier.probability(fact_features(facts, heads.relation, heads.time), log_probs)
+        return classifier.probability(
+            fact_features(facts, heads.relation, heads.of_times), log_probs
+        )
 
     @property
     def held_together(self) -> int:

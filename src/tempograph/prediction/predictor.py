@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from torch import Tensor
 
+from tempograph.data.added_facts import AddedFacts
 from tempograph.data.arrow_tables import TableLike
 from tempograph.data.fact_ids import FactBatch, FactsLike, read_facts
 from tempograph.data.graph import COLUMNS, Name, When
@@ -64,7 +65,7 @@ class Predictor:
         if self.timeline.past_only:
             questions, scans = "why, ask", "forecast"
         elif self.timeline.has_intervals:
-            questions = "when, why, ask"
+            questions = "relations, when, why, ask"
         properties = {
             "data": self.graph.describe_size(),
             "time": f"{times[0]} to {times[-1]}",
@@ -459,7 +460,7 @@ class Predictor:
         *,
         strict: bool = False,
         new: NewNamesOption = "refuse",
-    ) -> ResultTable:
+    ) -> AddedFacts:
         """Let the model use further train facts, at known time steps or later ones.
 
         Facts and options are those of `score`. Answers change at once. A step after the last one
@@ -469,11 +470,17 @@ class Predictor:
 
         With `new="add"`, unknown names are new entities and relations, whose weights are estimated
         as in `update`; spellings that differ are then different names. `save` keeps what was added.
+
+        A fact with an end replaces the same fact, from the same start, if its end was open or
+        unknown. The result has these facts as `closed`.
         """
         if new not in get_args(NewNamesOption):
             raise ConfigError(f"new must be refuse or add, found '{new}'")
         read = self._read(facts, options, extend=True, new_names=new == "add")
-        return self._change(self.scenario.refuse_known(read), "added", strict, self.scenario.add)
+        batch = self.scenario.refuse_known(read)
+        closed = batch.select(self.scenario.find_closing(batch))
+        rejected = self._change(batch, "added", strict, self.scenario.add)
+        return AddedFacts(rejected, closed)
 
     def remove(
         self, facts: FactsLike, options: ImportOptions | None = None, *, strict: bool = False
@@ -484,7 +491,7 @@ class Predictor:
         error, and no fact is removed.
         """
         batch = self.scenario.refuse_unknown(self._read(facts, options))
-        return self._change(batch, "removed", strict, self.scenario.remove)
+        return ResultTable(self._change(batch, "removed", strict, self.scenario.remove))
 
     def save(self, path: str | Path | None = None, overwrite: bool = False) -> Run:
         """Write the run with the facts that were added, and return it; the predictor uses it.
@@ -504,7 +511,7 @@ class Predictor:
 
     def _change(
         self, batch: FactBatch, done: str, strict: bool, change: Callable[[FactBatch], Scenario]
-    ) -> ResultTable:
+    ) -> pa.Table:
         """Use the valid facts of a batch, all or none, and return the others."""
         if strict:
             batch.refuse_errors()
@@ -514,7 +521,7 @@ class Predictor:
             _warn(f"{count}; the first is {first}")
         if batch.valid.any():
             self._use(change(batch))
-        return ResultTable(batch.rejected())
+        return batch.rejected()
 
     def _read(
         self,

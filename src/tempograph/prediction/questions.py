@@ -97,17 +97,14 @@ def refuse_unranked(
     With `intervals`, the caller can answer when facts hold that do so for a while.
     """
     reason, errors, asked = models.heads_refused, questions.errors, questions.asked
-    if reason is None:
-        return questions
-    for kind in HEAD_ASKED:
-        text = reason
-        if kind == "time" and models.timeline.has_intervals:
-            if intervals:
-                continue
-            text = (
-                f"{models.graph.name}: its facts hold for a while, and a table of questions has no "
-                "room for intervals; ask when with Predictor.when, one fact at a time"
-            )
+    refused = {} if reason is None else dict.fromkeys(HEAD_ASKED, reason)
+    if models.timeline.has_intervals and not intervals:
+        no_room = (
+            f"{models.graph.name}: its facts hold for a while, and a table of questions has no "
+            "room for intervals; ask when with Predictor.when, one fact at a time"
+        )
+        refused = {"time": no_room}
+    for kind, text in refused.items():
         of_kind = asked == COLUMNS.index(kind)
         errors = errors.then(RowErrors.at(of_kind, _NOT_RANKED, text))
     return questions._replace(errors=errors)

@@ -15,9 +15,10 @@ from torch import Tensor
 
 from tempograph.data.additions import Additions
 from tempograph.data.arrow_tables import plain_time
+from tempograph.data.closed_facts import ClosedFacts, close_facts
 from tempograph.data.fact_ids import FactBatch
 from tempograph.data.filters import KnownAnswers
-from tempograph.data.graph import Facts, Name, TemporalGraph, When, rows_in
+from tempograph.data.graph import Facts, Name, TemporalGraph, When, distinct_rows, rows_in
 from tempograph.data.importers.later_steps import MAX_NEW_STEPS, later_labels
 from tempograph.data.importers.option_words import PYTHON
 from tempograph.data.row_errors import RowError
@@ -180,25 +181,46 @@ class Scenario:
         return SpanLookup(train, np.zeros(len(train), np.int64)).find(rows) >= 0
 
     def add(self, batch: FactBatch) -> Scenario:
-        """The scenario with the valid facts of a batch among its train facts."""
-        rows = self._as_facts(np.unique(batch.ids[batch.valid], axis=0))
-        return self._with_train(np.concatenate([self.graph.train, rows]), batch.graph)
+        """The scenario with the valid facts of a batch among its train facts.
+
+        One with an end replaces the same fact if its end was open or unknown.
+        """
+        added = self._close(self.graph.train, [batch.ids[batch.valid]])
+        return self._with_train(added.facts, batch.graph)
+
+    def find_closing(self, batch: FactBatch) -> NDArray[np.bool_]:
+        """Which facts of a batch would replace one that the model uses, [n]."""
+        closing = np.zeros(len(batch.ids), np.bool_)
+        rows = distinct_rows(self._as_facts(batch.ids[batch.valid]))
+        new = rows[close_facts(self.graph.train, rows).closing]
+        closing[batch.valid] = rows_in(self._as_facts(batch.ids[batch.valid]), new)
+        return closing
 
     def remove(self, batch: FactBatch) -> Scenario:
         """The scenario without the valid facts of a batch."""
-        return self._with_train(self._without(batch.ids[batch.valid]), self.graph)
+        return self.change([], [batch.ids[batch.valid]])
 
-    def change(self, added: Facts, removed: Facts) -> Scenario:
-        """The scenario with some train facts [n, 4] more, and without others."""
-        kept, added = self._without(removed), self._as_facts(np.unique(added, axis=0))
-        return self._with_train(np.concatenate([kept, added]), self.graph)
+    def change(self, added: Sequence[Facts], removed: Sequence[Facts]) -> Scenario:
+        """The scenario with some train facts [n, 4 or 6] more, and without others.
 
-    def _without(self, removed: Facts) -> Facts:
-        """The train facts but for some; an event [n, 4] stands for facts that hold at its step."""
+        Facts are removed first. To remove an event [n, 4] removes the facts that hold at its step.
+        """
         train = self.graph.train
-        if removed.shape[1] == train.shape[1]:
-            return train[~rows_in(train, removed)]
-        return train[~SpanLookup(train, np.zeros(len(train), np.int64)).holding(removed)]
+        kept = np.ones(len(train), np.bool_)
+        for facts in removed:
+            if facts.shape[1] == train.shape[1]:
+                kept &= ~rows_in(train, facts)
+            else:
+                kept &= ~SpanLookup(train, np.zeros(len(train), np.int64)).holding(facts)
+        train = self._close(train[kept], added).facts
+        if not len(train):
+            raise QueryError("the model needs at least one fact; remove fewer")
+        return self._with_train(train, self.graph)
+
+    def _close(self, train: Facts, added: Sequence[Facts]) -> ClosedFacts:
+        """Some facts with others added to them."""
+        new = np.concatenate([train[:0], *(self._as_facts(facts) for facts in added)])
+        return close_facts(train, distinct_rows(new))
 
     def _as_facts(self, rows: Facts) -> Facts:
         """Facts as rows of the graph; an event holds for one step."""
@@ -222,15 +244,16 @@ class Scenario:
     def updates(self) -> Updates | None:
         """The updates of the run and, as one more, the facts that were added here."""
         before, base = self.run.updates, self.base.graph
+        train = self.graph.train
         known = until_last_step(base.train, len(self.graph.times))
-        if not rows_in(known, self.graph.train).all():
+        new = train[~rows_in(train, known)]
+        added = Additions.between(base, self.graph, new)
+        if not rows_in(added.onto(base).train, train).all():
             raise QueryError(
                 "facts of the run were removed, and a saved run keeps its facts; add them again"
             )
-        new = self.graph.train[~rows_in(self.graph.train, known)]
         if not len(new):
             return before
-        added = Additions.between(base, self.graph, new)
         if before is None:
             return Updates(1, added)
         return replace(before, number=before.number + 1, additions=before.additions.then(added))

@@ -78,7 +78,7 @@ def measure_questions(run: Run, stage: StageProgress) -> Evaluation | None:
                 run.questions.occurrence(progress)
         return evaluation
     if run.graph.has_intervals:
-        # Relations are not ranked, and in place of times, intervals are predicted.
+        # In place of times, intervals are predicted; the report has no part about relations.
         if "test" not in results.intervals and has_known_intervals(run.graph, "test"):
             with stage("predicting intervals") as progress:
                 evaluate(run, "test", ask="time", progress=progress)

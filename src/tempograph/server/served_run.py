@@ -183,11 +183,8 @@ class ServedRun:
     @property
     def _asked(self) -> list[Part]:
         """The parts of a fact that the run can be asked for, as `QuestionModels.heads` has them."""
-        timeline = self.predictor.timeline
-        if timeline.past_only:
+        if self.predictor.timeline.past_only:
             return ["subject", "object"]
-        if timeline.has_intervals:
-            return ["subject", "object", "time"]
         return ["subject", "relation", "object", "time"]
 
     async def look_up(self, function: Callable[[], Result]) -> Result:

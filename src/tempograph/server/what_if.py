@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
 from torch import Tensor
 
-from tempograph.data.fact_ids import FactBatch, read_facts
-from tempograph.data.graph import COLUMNS, Facts
+from tempograph.data.graph import COLUMNS
 from tempograph.prediction.candidate_ranking import rank_candidates
 from tempograph.prediction.completion import complete, score_candidates
 from tempograph.prediction.scenario import Fact, Scenario
 from tempograph.server.completions import ONE_MISSING, prepare
-from tempograph.server.problems import Place, invalid
-from tempograph.server.schema.request_models import FactRequest, WhatIfRequest
+from tempograph.server.given_facts import read_groups
+from tempograph.server.problems import invalid
+from tempograph.server.schema.request_models import WhatIfRequest
 from tempograph.server.schema.response_models import MovedAnswer, WhatIfResponse
 from tempograph.server.served_run import ServedRun
 
@@ -39,19 +38,19 @@ async def what_if(run: ServedRun, request: WhatIfRequest, client: str) -> WhatIf
         raise invalid("give facts to add or to remove")
     fact = await run.find_ids(lambda: run.browser.fact_ids(request.parts))
     await prepare(run, fact)
-    added = await run.find_ids(lambda: _fact_ids(run, "added", request.added))
-    removed = await run.find_ids(lambda: _fact_ids(run, "removed", request.removed))
+    added = await run.look_up(lambda: read_groups(run, "added", request.added))
+    removed = await run.look_up(lambda: read_groups(run, "removed", request.removed))
 
     def change() -> _Change:
         before = run.predictor.scenario
-        for member, facts, refuse in (
+        for member, groups, refuse in (
             ("added", added, before.refuse_known),
             ("removed", removed, before.refuse_unknown),
         ):
-            _refuse_errors(member, before, facts, refuse)
-        if not len(added) and len(np.unique(removed, axis=0)) == len(before.graph.train):
-            raise invalid("the model needs at least one fact; remove fewer")
-        return _change(before, before.change(added, removed), fact, request.top)
+            for group in groups:
+                group._replace(batch=refuse(group.batch)).refuse_errors(member)
+        facts = ([group.batch.ids for group in groups] for groups in (added, removed))
+        return _change(before, before.change(*facts), fact, request.top)
 
     changed = await run.work(change, client)
     move = partial(_moves, changed)
@@ -62,22 +61,6 @@ async def what_if(run: ServedRun, request: WhatIfRequest, client: str) -> WhatIf
         asked=COLUMNS[fact.index(-1)],
         answers=sorted(answers, key=lambda answer: answer.rank_after),
     )
-
-
-def _fact_ids(run: ServedRun, member: str, facts: Sequence[FactRequest]) -> Facts:
-    ids = [run.browser.fact_ids(each.parts, Place(member, row)) for row, each in enumerate(facts)]
-    return np.array(ids, dtype=np.int64).reshape(-1, 4)
-
-
-def _refuse_errors(
-    member: str, scenario: Scenario, facts: Facts, refuse: Callable[[FactBatch], FactBatch]
-) -> None:
-    """Raise the problem of the first fact that cannot be added or removed."""
-    batch = refuse(read_facts(scenario.graph, facts, {}))
-    wrong = np.flatnonzero(~batch.valid)
-    if len(wrong):
-        index = int(wrong[0])
-        raise invalid(batch.errors.texts[index].as_py(), Place(member, index))
 
 
 def _change(before: Scenario, after: Scenario, fact: Fact, top: int) -> _Change:

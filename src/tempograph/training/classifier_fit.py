@@ -61,7 +61,7 @@ def fit_classifier(
     generator = torch.Generator().manual_seed(seed)
     classifier = FactClassifier(len(FEATURES), generator).to(timeline.device)
     proposals = propose_facts(
-        heads.relation, heads.time, timeline.facts, _PROPOSALS, progress=progress
+        heads.relation, heads.of_times, timeline.facts, _PROPOSALS, progress=progress
     )
     facts = proposals.facts.clone()
     is_valid = torch.from_numpy(rows_in(facts.cpu().numpy(), graph.valid)).to(facts.device)
@@ -74,7 +74,7 @@ def fit_classifier(
     }
     if not len(facts):
         return classifier, summary
-    features = fact_features(facts, heads.relation, heads.time).clone()
+    features = fact_features(facts, heads.relation, heads.of_times).clone()
     positive, rate = _train_features(heads, proposals, generator)
     classifier.set_scale(torch.cat([positive, features]))
     # Test facts are hidden among the proposals, as many for each train fact as there are in all.
@@ -104,7 +104,7 @@ def _train_features(
     """Features of train facts that would be proposed if they were held out, and their share."""
     facts = heads.relation.timeline.facts
     chosen = torch.randperm(len(facts), generator=generator)[:_MAX_TRAIN_FACTS].to(facts.device)
-    features = fact_features(facts[chosen], heads.relation, heads.time, chosen).clone()
+    features = fact_features(facts[chosen], heads.relation, heads.of_times, chosen).clone()
     relation, known, time, with_pair, with_reversed, count = (
         features[:, FEATURES.index(name)]
         for name in ("relation", "known relations", "time", "N(so, t)", "N(os, t)", "N(sro)")

@@ -11,8 +11,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.held_facts import random_steps
 from tempograph.data.known_parts import KnownParts
 from tempograph.device import memory_budget
+from tempograph.evaluation.asked_steps import events_of
 from tempograph.evaluation.question_evaluator import question_batches
 from tempograph.models.heads.question_head import QuestionHead
 from tempograph.typing import Progress
@@ -41,13 +43,17 @@ def fit_head(
 ) -> None:
     """Train a head on the train facts; keep the epoch with the lowest log loss on valid.
 
+    A fact that holds for a while is asked for at a random one of its steps each time.
+
     asked_facts [n]: positions of the train facts that are asked for, by default all.
     """
-    facts, device = head.timeline.facts, head.timeline.device
+    timeline, device = head.timeline, head.timeline.device
+    facts = timeline.facts
     if asked_facts is None:
         asked_facts = torch.arange(len(facts), device=device)
-    known = KnownParts(facts, head.timeline.sizes, head.column)
+    known = KnownParts(timeline.rows, timeline.sizes, head.column)
     generator = torch.Generator().manual_seed(seed)
+    step_generator = torch.Generator(device).manual_seed(seed)
     most = _MAX_EPOCH_BYTES[device.type] // head.bytes_per_question
     epoch_facts = max(1, min(len(asked_facts), most))
     affordable = max(1, memory_budget("heads", device) // head.bytes_per_question)
@@ -55,7 +61,7 @@ def fit_head(
     batch_size = min(affordable, largest, max(smallest, epoch_facts // _STEPS_PER_EPOCH))
     total_steps = _EPOCHS * math.ceil(epoch_facts / batch_size)
     optimizer = torch.optim.Adam(head.parameters(), _LEARNING_RATE)
-    valid = _spread(torch.from_numpy(graph.valid).to(device), _MAX_VALID)
+    valid = events_of(_spread(torch.from_numpy(graph.valid).to(device), _MAX_VALID))
     best, lowest, step = copy.deepcopy(head.state_dict()), _log_loss(head, graph, valid), 0
     for _ in range(_EPOCHS):
         order = torch.randperm(len(asked_facts), generator=generator)[:epoch_facts].to(device)
@@ -64,6 +70,9 @@ def fit_head(
             for group in optimizer.param_groups:
                 group["lr"] = _LEARNING_RATE * min(1.0, left / _COOLDOWN)
             asked = facts[batch]
+            if timeline.has_intervals:
+                steps = random_steps(asked[:, 3], timeline.fact_end[batch], step_generator)
+                asked = torch.column_stack([asked[:, :3], steps])
             scores = without_known(head.scores(asked, left_out=batch), known.others(asked))
             loss = cross_entropy(scores, asked[:, head.column])
             optimizer.zero_grad()
@@ -90,7 +99,7 @@ def _log_loss(head: QuestionHead, graph: TemporalGraph, facts: Tensor) -> float:
     if not len(facts):
         return math.inf
     known = KnownParts(
-        torch.cat([head.timeline.facts, torch.from_numpy(graph.valid).to(facts.device)]),
+        torch.cat([head.timeline.rows, torch.from_numpy(graph.valid).to(facts.device)]),
         head.timeline.sizes,
         head.column,
     )

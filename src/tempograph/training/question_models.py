@@ -87,16 +87,14 @@ class QuestionModels:
 
     @property
     def heads_refused(self) -> str | None:
-        """Why the run ranks neither relations nor times; None if it does."""
+        """Why the run ranks neither relations nor times; None if it does.
+
+        If facts hold for a while, it ranks relations, and the answers to a time are intervals.
+        """
         if self.timeline.past_only:
             return (
                 f"{self.graph.name}: a forecaster ranks entities, not relations or times, and does "
                 "not search for missing facts; train a run with task complete for that"
-            )
-        if self.timeline.has_intervals:
-            return (
-                f"{self.graph.name}: its facts hold for a while; relations cannot be ranked among "
-                "such facts yet; ask for subjects, objects or intervals"
             )
         return None
 

@@ -14,7 +14,7 @@ from tempograph.errors import ConfigError
 from tempograph.evaluation.evaluations import Evaluation, QuestionEvaluation
 from tempograph.evaluation.evaluator import evaluate_model, require_facts
 from tempograph.evaluation.interval_evaluation import IntervalEvaluation, evaluate_intervals
-from tempograph.evaluation.question_evaluator import rank_questions
+from tempograph.evaluation.question_evaluator import rank_questions, rank_questions_at_steps
 from tempograph.evaluation.tgb_rules import evaluate_by_tgb
 from tempograph.progress import show_progress
 from tempograph.training.distributed import Processes, launch_fabric
@@ -182,8 +182,14 @@ def _evaluate_questions(
     head, baseline = run.questions.heads(progress).head(asked), baseline_head(asked, run.timeline)
     calibrator = None if split == "valid" else run.questions.calibrator(asked)
     facts = torch.from_numpy(require_facts(graph, split)).to(run.timeline.device)
-    ranks, confidence = rank_questions(head, graph, facts, calibrator, progress)
-    counted, _ = rank_questions(baseline, graph, facts)
+    ranked, counted_at_steps = None, None
+    if graph.has_intervals:
+        ranked, confidence = rank_questions_at_steps(head, graph, facts, calibrator, progress)
+        counted_at_steps, _ = rank_questions_at_steps(baseline, graph, facts)
+        ranks, counted = ranked.ranks, counted_at_steps.ranks
+    else:
+        ranks, confidence = rank_questions(head, graph, facts, calibrator, progress)
+        counted, _ = rank_questions(baseline, graph, facts)
     return QuestionEvaluation(
         graph.name,
         run.model.name,
@@ -196,4 +202,6 @@ def _evaluate_questions(
         time.perf_counter() - started,
         None if confidence is None else confidence.cpu(),
         graph,
+        step_ranks=None if ranked is None else ranked.cpu(),
+        baseline_at_steps=None if counted_at_steps is None else counted_at_steps.cpu(),
     )

@@ -27,23 +27,36 @@ class Heads(NamedTuple):
     """What ranks relations and times beside a run's model, which ranks entities."""
 
     relation: CrossFittedHead
-    time: CrossFittedHead
+    time: CrossFittedHead | None
+    """None if facts hold for a while: the answers are intervals then, and the model has them."""
 
     def head(self, asked: Asked) -> CrossFittedHead:
         """The head for a kind of question."""
-        return self.relation if asked == "relation" else self.time
+        return self.relation if asked == "relation" else self.of_times
+
+    @property
+    def of_times(self) -> CrossFittedHead:
+        """The head for times, which facts that are events have."""
+        assert self.time is not None
+        return self.time
+
+    def by_name(self) -> dict[str, CrossFittedHead]:
+        """Each head that there is."""
+        return {name: head for name, head in self._asdict().items() if head is not None}
 
     def with_timeline(self, timeline: Timeline) -> Heads:
         """The same weights over other train facts; relations may come after the known ones."""
         before = self.relation.timeline
         if timeline.num_relations == before.num_relations:
-            return Heads(self.relation.with_timeline(timeline), self.time.with_timeline(timeline))
+            time = None if self.time is None else self.time.with_timeline(timeline)
+            return Heads(self.relation.with_timeline(timeline), time)
         # The facts of training, as if the new relations had been there without a fact.
         larger = copy.copy(before)
         larger.num_relations = timeline.num_relations
         larger.sizes = (before.sizes[0], timeline.num_relations, *before.sizes[2:])
         grown = build_heads(larger, seed=0)
-        for old, new in zip(self, grown, strict=True):
+        both = zip(self.by_name().values(), grown.by_name().values(), strict=True)
+        for old, new in both:
             grow_weights(old, new, before, timeline)
             new.requires_grad_(False)
         return grown.with_timeline(timeline)
@@ -52,10 +65,10 @@ class Heads(NamedTuple):
 def build_heads(timeline: Timeline, seed: int) -> Heads:
     """Heads with the weights they have before training."""
     torch.manual_seed(seed)
-    return Heads(
-        CrossFittedHead(*(RelationHead(timeline) for _ in HALVES)),
-        CrossFittedHead(*(TimeHead(timeline) for _ in HALVES)),
-    )
+    relation = CrossFittedHead(*(RelationHead(timeline) for _ in HALVES))
+    if timeline.has_intervals:
+        return Heads(relation, None)
+    return Heads(relation, CrossFittedHead(*(TimeHead(timeline) for _ in HALVES)))
 
 
 # Heads are often fitted while a question is answered, which needs no gradients.
@@ -66,7 +79,11 @@ def fit_heads(
 ) -> Heads:
     """Heads trained on the train facts of a timeline."""
     heads, half = build_heads(timeline, seed), half_of(timeline.facts)
-    members = [(head, own) for each in heads for own, head in zip(HALVES, each.heads, strict=True)]
+    members = [
+        (head, own)
+        for each in heads.by_name().values()
+        for own, head in zip(HALVES, each.heads, strict=True)
+    ]
     for number, (head, own) in enumerate(members):
 
         def report(done: int, total: int, number: int = number) -> None:
@@ -78,10 +95,10 @@ def fit_heads(
 
 
 def save_heads(heads: Heads, file: Path) -> None:
-    """Write the weights of both heads."""
+    """Write the weights of the heads."""
     weights = {
         f"{name}.{key}": value.detach().cpu().contiguous()
-        for name, head in heads._asdict().items()
+        for name, head in heads.by_name().items()
         for key, value in head.state_dict().items()
     }
     with atomic_file(file) as temporary:
@@ -92,7 +109,7 @@ def load_heads(timeline: Timeline, seed: int, file: Path) -> Heads:
     """Heads with the weights of a file."""
     weights: Mapping[str, torch.Tensor] = safetensors.torch.load_file(file)
     heads = build_heads(timeline, seed)
-    for name, head in heads._asdict().items():
+    for name, head in heads.by_name().items():
         prefix = f"{name}."
         own = {
             key.removeprefix(prefix): value

@@ -20,6 +20,7 @@ from tempograph.device import resolve_device
 from tempograph.errors import ConfigError, QueryError, RunError, TempographWarning
 from tempograph.io import lock_folder, refuse_existing
 from tempograph.models.registry import MODELS
+from tempograph.training.answering import all_facts_in_train
 from tempograph.training.callbacks import Callbacks
 from tempograph.training.config import Config
 from tempograph.training.run_folder import (
@@ -60,8 +61,9 @@ def update(
     array of ids. Those of a run whose facts hold for a while may have a start and an end. Columns
     and times are read as in the import that made the run's data; options that differ, or those in a
     mapping, count instead. A faulty row is an error and changes nothing, or is skipped with
-    `ImportOptions(skip_bad=True)`. Facts that are known are left out. Steps may come after the last
-    one; there is a warning if one is so far after it that it looks like a typo.
+    `ImportOptions(skip_bad=True)`. Facts that are known are left out. A fact with an end replaces
+    the same fact, from the same start, if its end was open or unknown. Steps may come after the
+    last one; there is a warning if one is so far after it that it looks like a typo.
 
     The run folder changes as a whole or not at all; with `out`, the updated run is a new folder.
     With `save=False`, and for a run without a folder, it is in memory alone. With `train`, the
@@ -171,7 +173,7 @@ def _result(
         data.config.name,
         data.graph.name,
         read.rows,
-        len(added.facts),
+        len(added.facts) - read.closed,
         read.known,
         read.repeated,
         read.skipped,
@@ -182,7 +184,7 @@ def _result(
         results,
         path,
         load,
-        still_open=read.still_open,
+        closed=read.closed,
     )
 
 
@@ -226,16 +228,8 @@ class _RunData:
         """The facts of an update; those that answers rest on are known."""
         forecasts = task_of(self.config.protocol) == "forecast"
         all_splits = forecasts or self.results.answers is not None
-        graph = self.additions.onto(self.graph)
-        held_out = (graph.valid, graph.test) if all_splits else ()
-        read = read_update(
-            graph,
-            (graph.train, *held_out),
-            source.facts,
-            source.given,
-            self.import_options,
-            source.note,
-        )
+        known = self.additions.onto(all_facts_in_train(self.graph) if all_splits else self.graph)
+        read = read_update(known, source.facts, source.given, self.import_options, source.note)
         if read.far is not None:
             # Before anything is written: where warnings are errors, nothing changes. `update`
             # called the caller of this method.

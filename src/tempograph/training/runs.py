@@ -11,12 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import torch
 
 from tempograph.data.additions import AdditionSizes
 from tempograph.data.folder import store_folder
-from tempograph.data.graph import TemporalGraph, rows_in
+from tempograph.data.graph import TemporalGraph
 from tempograph.data.html_table import html_block, html_note, html_properties, html_title
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.stored_files import checksums
@@ -317,10 +316,8 @@ class Run:
         """
         if self.updates is None:
             return self.graph
-        added = self.updates.additions
-        held_out = np.concatenate([self.graph.valid, self.graph.test])
-        new = added.facts[~rows_in(added.facts, held_out)]
-        return dataclasses.replace(added, facts=new).onto(self.graph)
+        all_splits = self.results.answers is not None or self.timeline.past_only
+        return self.updates.additions.beside_held_out(self.graph, close=all_splits)
 
     @property
     def num_trained_entities(self) -> int:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from tempograph.data.additions import Additions
 from tempograph.data.arrow_tables import TABLE, ArrowStream, to_arrow_table
+from tempograph.data.closed_facts import close_facts
 from tempograph.data.fact_ids import FactBatch, FactsLike, read_facts
-from tempograph.data.graph import Facts, TemporalGraph, row_ids, rows_in
+from tempograph.data.graph import Facts, TemporalGraph, distinct_rows, rows_in
 from tempograph.data.importers.arrow_reader import as_text
 from tempograph.data.importers.bad_rows import EXAMPLES, BadValue, SkippedRows, bad_limit
 from tempograph.data.importers.batch_options import Note
@@ -44,15 +45,14 @@ class UpdateFacts(NamedTuple):
     repeated: int
     skipped: tuple[SkippedRows, ...]
     lookalikes: dict[str, str]
-    still_open: int
-    """New facts with an end, of which the same fact is known with an open end."""
+    closed: int
+    """Facts among those added that give a known one its end."""
     far: str | None
     """What to say of a time that is far after all earlier facts."""
 
 
 def read_update(
     graph: TemporalGraph,
-    history: Sequence[Facts],
     facts: FactsLike,
     given: Mapping[str, Any],
     remembered: ImportOptions | None,
@@ -61,9 +61,10 @@ def read_update(
     """Read facts that may have new names, and later steps than the graph.
 
     A file or table is read as by `score`; numbers are names and labels of steps, not ids, except in
-    an array. A row that cannot be read is an error, or is skipped if the options say so. Facts
-    among those of the `history` are known. Facts that hold for a while are known if start and end
-    are the same as well; one at a moment is known if a fact holds then.
+    an array. A row that cannot be read is an error, or is skipped if the options say so. Facts of
+    train are known. Facts that hold for a while are known if start and end
+    are the same as well; one at a moment is known if a fact holds then. A fact with an end replaces
+    a known one that has none yet.
     """
     batch = read_facts(
         graph, _as_texts(facts), given, remembered, extend=True, note=note, new_names=True
@@ -72,21 +73,20 @@ def read_update(
     source = os.fspath(facts) if isinstance(facts, str | os.PathLike) else TABLE
     skipped = _skip_bad(batch, source, in_file, given)
     rows = batch.ids[batch.valid]
-    known_facts = until_last_step(np.concatenate(history), len(batch.graph.times))
+    known_facts = until_last_step(graph.train, len(batch.graph.times))
     known = _find_known(rows, known_facts)
     rows = as_intervals(rows) if graph.has_intervals else rows
-    distinct, first = np.unique(row_ids(rows[~known]), return_index=True)
-    new = rows[~known][np.sort(first)]
+    new = distinct_rows(rows[~known])
     last = 1 + max(last_given_step(new), len(graph.times) - 1)
     additions = Additions.between(graph, batch.graph, until_last_step(new, last))
     return UpdateFacts(
         replace(additions, times=batch.graph.times[len(graph.times) : last]),
         len(batch.ids) + sum(each.rows for each in batch.skipped),
         int(known.sum()),
-        len(rows) - int(known.sum()) - len(distinct),
+        len(rows) - int(known.sum()) - len(new),
         (*batch.skipped, *skipped),
         _find_lookalikes(graph, additions),
-        _count_still_open(new, known_facts),
+        int(close_facts(known_facts, new).closing.sum()),
         _describe_far(graph, batch),
     )
 
@@ -96,14 +96,6 @@ def _find_known(rows: Facts, known_facts: Facts) -> NDArray[np.bool_]:
     if rows.shape[1] == known_facts.shape[1]:
         return rows_in(rows, known_facts[np.isin(known_facts[:, 3], rows[:, 3])])
     return SpanLookup(known_facts, np.zeros(len(known_facts), np.int64)).find(rows) >= 0
-
-
-def _count_still_open(new: Facts, known_facts: Facts) -> int:
-    """How many new facts have an end, while the same fact with an open end is known."""
-    bounds, known_bounds = spans_of(new).bounds, spans_of(known_facts).bounds
-    known_open = known_facts[(known_bounds & Bounds.OPEN_END) > 0]
-    ended = new[(bounds & Bounds.OPEN_END) == 0]
-    return int(rows_in(ended[:, :4], known_open[:, :4]).sum())
 
 
 def _as_texts(facts: FactsLike) -> FactsLike:

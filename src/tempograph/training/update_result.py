@@ -20,7 +20,7 @@ _EXAMPLES: Final = 5
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UpdateResult:
-    """What an update changed; each row is a new fact, known, repeated or skipped."""
+    """What an update changed; each row is a new fact, known, repeated, skipped or closes a fact."""
 
     model: str
     dataset: str
@@ -50,8 +50,8 @@ class UpdateResult:
     """The models that were trained further, on all facts."""
     epochs: int = 0
     """For how many epochs they were."""
-    still_open: int = 0
-    """New facts with an end, of which the same fact with an open end is known, and stays so."""
+    closed: int = 0
+    """Facts whose end was open or unknown, and is known now."""
 
     @cached_property
     def run(self) -> Run:
@@ -61,7 +61,7 @@ class UpdateResult:
     @property
     def changed(self) -> bool:
         """Whether the run is not what it was before."""
-        return bool(self.facts or self.trained)
+        return bool(self.facts or self.closed or self.trained)
 
     def __repr__(self) -> str:
         return f"UpdateResult({self.model} on {self.dataset}: {self.account()})"
@@ -77,8 +77,9 @@ class UpdateResult:
     def account(self) -> str:
         """Where every row went, in one line."""
         bad = sum(skip.rows for skip in self.skipped)
+        closed = f"{self.closed:,} closed + " if self.closed else ""
         return (
-            f"{self.rows:,} rows = {self.facts:,} new facts + {self.known:,} known + "
+            f"{self.rows:,} rows = {self.facts:,} new facts + {closed}{self.known:,} known + "
             f"{self.repeated:,} repeated + {bad:,} bad"
         )
 
@@ -92,10 +93,10 @@ class UpdateResult:
                 "New names that differ from known ones in case, accents or blanks alone: "
                 f"{_examples(pairs)}."
             )
-        if self.still_open:
+        if self.closed:
             lines.append(
-                f"Known with an open end, which stays: {self.still_open:,} of the new facts, which "
-                "have an end. To end a fact, import old and new facts together."
+                f"Closed: {self.closed:,} {'fact' if self.closed == 1 else 'facts'} known with an "
+                "open or unknown end, which is known now."
             )
         if self.trained:
             epochs = "an epoch" if self.epochs == 1 else f"{self.epochs:,} epochs"
@@ -129,7 +130,7 @@ class UpdateResult:
                 for what, each in names.items()
             },
             "lookalikes": dict(self.lookalikes),
-            "still_open": self.still_open,
+            "closed": self.closed,
             "trained": list(self.trained),
             "epochs": self.epochs,
             "updates": self.results.updates,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from tempograph.data.held_facts import signed_gap
+from tempograph.data.nearest_intervals import NearestIntervals
 from tempograph.data.sorted_facts import SortedFacts
 from tempograph.data.sorted_ranges import Ranges, key_range
 from tempograph.data.timeline import Timeline, both_directions
@@ -18,6 +20,7 @@ from tempograph.models.heads.question_head import (
 )
 from tempograph.nn.relation_votes import RelationVotes
 from tempograph.nn.shared_weights import copy_sharing_weights
+from tempograph.nn.votes import phase
 from tempograph.typing import Asked
 
 _MAX_PAIR_FACTS: Final = 128
@@ -29,7 +32,8 @@ class RelationHead(QuestionHead):
     """score(r) = b_r + votes of facts between s and o, of facts of s, and of facts of o
 
     + v_s log(1 + N(s, r, any)) + v_o log(1 + N(any, r, o)), where N counts train facts. A fact that
-    has the opposite direction votes as the inverse of its relation. See `RelationVotes`.
+    has the opposite direction votes as the inverse of its relation. See `RelationVotes`. Facts that
+    hold for a while vote whether they hold, have ended or have not begun.
     """
 
     asked: Asked = "relation"
@@ -38,9 +42,10 @@ class RelationHead(QuestionHead):
     def __init__(self, timeline: Timeline) -> None:
         super().__init__()
         relations, steps = timeline.num_relations, timeline.num_steps
-        self.pair_votes = RelationVotes(relations, steps, initial_gain=1.0)
-        self.subject_votes = RelationVotes(relations, steps, initial_gain=0.1)
-        self.object_votes = RelationVotes(relations, steps, initial_gain=0.1)
+        phases = timeline.has_intervals
+        self.pair_votes = RelationVotes(relations, steps, 1.0, phases)
+        self.subject_votes = RelationVotes(relations, steps, 0.1, phases)
+        self.object_votes = RelationVotes(relations, steps, 0.1, phases)
         frequency = torch.bincount(timeline.facts[:, 1], minlength=relations)
         self.bias = nn.Parameter(torch.log((frequency + 0.5) / len(timeline.facts)).float())
         self.count_weights = nn.Parameter(torch.full((2,), 0.3))
@@ -49,7 +54,8 @@ class RelationHead(QuestionHead):
 
     def _index(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self.by_pair, self.by_entity = facts_by_pair(timeline), facts_by_entity(timeline)
+        self.by_pair = NearFacts(timeline, facts_by_pair(timeline))
+        self.by_entity = NearFacts(timeline, facts_by_entity(timeline))
         self.role_counts = RoleCounts(timeline)
 
     @property
@@ -70,10 +76,8 @@ class RelationHead(QuestionHead):
             (self.object_votes, self.by_entity, object_, _MAX_ENTITY_FACTS),
         )
         scores = self.bias.expand(len(facts), -1)
-        for votes, index, value, max_facts in sources:
-            query, row = nearest_facts(index, value, time, max_facts, left_out)
-            gap = index.time[row] - time[query]
-            scores = scores + votes(len(facts), query, index.relation[row], gap)
+        for votes, near, value, max_facts in sources:
+            scores = scores + votes(len(facts), *near(value, time, max_facts, left_out))
         counts = self.role_counts(subject, object_, left_out)
         for weight, count in zip(self.count_weights, counts, strict=True):
             scores = scores + weight * torch.log1p(count)
@@ -87,15 +91,46 @@ class RelationHead(QuestionHead):
         return twin
 
 
-def nearest_facts(
-    index: SortedFacts, value: Tensor, time: Tensor, max_facts: int, left_out: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """The question and the row of each fact of a key value [n] nearest to a time [n]."""
-    key = index.find_keys(value)
-    removed = removed_rows(index, key, left_out)
-    query, row = index.nearest_rows(key, time, max_facts, removed).expand()
-    kept = (row[:, None] != removed[query]).all(1)
-    return query[kept], row[kept]
+class VotingFacts(NamedTuple):
+    """The facts that vote on questions, [votes] each, by question."""
+
+    question: Tensor
+    relation: Tensor
+    gap: Tensor
+    """Steps from the question to the fact; 0 while it holds."""
+    phase: Tensor | None
+    """Which part of its interval the question is about; None for events."""
+
+
+class NearFacts:
+    """Finds the facts of a key that are nearest in time to a question."""
+
+    def __init__(self, timeline: Timeline, index: SortedFacts) -> None:
+        self.index = index
+        self.intervals = NearestIntervals(timeline, index) if timeline.has_intervals else None
+
+    def __call__(
+        self, value: Tensor, time: Tensor, max_facts: int, left_out: Tensor | None
+    ) -> VotingFacts:
+        """At most `max_facts` facts of each key value [n], those nearest to a time [n]."""
+        index, near = self.index, self.intervals
+        key = index.find_keys(value)
+        removed = removed_rows(index, key, left_out)
+        if near is None:
+            query, row = index.nearest_rows(key, time, max_facts, removed).expand()
+            kept = (row[:, None] != removed[query]).all(1)
+            query, row = query[kept], row[kept]
+            return VotingFacts(query, index.relation[row], index.time[row] - time[query], None)
+        found = near.nearest(key, time, max_facts, removed)
+        query, order = torch.sort(found.query, stable=True)
+        row = found.row[order]
+        span = index.time[row], near.end[row]
+        return VotingFacts(
+            query,
+            index.relation[row],
+            signed_gap(*span, time[query]),
+            phase(*span, near.unknown[row], time[query]),
+        )
 
 
 def removed_rows(index: SortedFacts, key: Tensor, left_out: Tensor | None) -> Tensor:

@@ -20,11 +20,24 @@ EXAMPLE_FACT: Final = {
     "time": "2030-03-01",
 }
 """A fact of the demo data, for examples."""
+EXAMPLE_INTERVAL: Final = {
+    "subject": "Talenne",
+    "relation": "member of",
+    "object": "Solalba Union",
+    "start": "2019",
+    "end": "..",
+}
+"""A fact that holds for a while; the demo data have none."""
 
 
 def example(**members: Any) -> ConfigDict:
     """The settings of a request that show it with these members in the API description."""
-    return ConfigDict(json_schema_extra={"examples": [members]})
+    return examples(members)
+
+
+def examples(*bodies: dict[str, Any]) -> ConfigDict:
+    """The settings of a request that show it with some sets of members each."""
+    return ConfigDict(json_schema_extra={"examples": list(bodies)})
 
 
 def is_null(value: str | None) -> bool:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, FailFast, Field, create_model
 
+from tempograph.data.spans import SURELY_UNKNOWN
 from tempograph.server.schema.members import (
     EXAMPLE_FACT,
+    EXAMPLE_INTERVAL,
     Name,
     NameOrId,
     Part,
     Parts,
     Request,
     example,
+    examples,
 )
 from tempograph.typing import SPLITS, Split
+
+_QUESTION: Final = {"subject": "Talenne", "relation": "visits", "time": "2030-03-01"}
 
 
 class RunRequest(Request):
@@ -103,15 +108,40 @@ class FactRequest(Request):
         return (self.subject, self.relation, self.object, self.time)
 
 
-class GivenFact(Request):
+class FactTime(Request):
+    """When a fact holds: at a time or, in a run whose facts hold for a while, from start to end."""
+
+    time: NameOrId | None = None
+    """The step of an event, or a moment. Beside a start and an end, it does not count."""
+    start: NameOrId | None = None
+    """Since when the fact holds: a date, also one known to the year, `..` if open, `####` if
+    unknown. Null means what an empty start means in the import of the data, by default unknown."""
+    end: NameOrId | None = None
+    """Until when it holds, likewise; null and no end mean by default that it still holds."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the fact has a start or an end."""
+        return not self.model_fields_set.isdisjoint(("start", "end"))
+
+    @property
+    def bounds(self) -> tuple[NameOrId | None, NameOrId | None]:
+        """Start and end; beside a time, as in results, an empty one is unknown."""
+        empty = None if self.time is None else SURELY_UNKNOWN
+        return (
+            empty if self.start in (None, "") else self.start,
+            empty if self.end in (None, "") else self.end,
+        )
+
+
+class GivenFact(FactTime):
     """A fact to score. A part that is null is an error of this fact."""
 
-    model_config = example(**EXAMPLE_FACT)
+    model_config = examples(EXAMPLE_FACT, EXAMPLE_INTERVAL)
 
     subject: NameOrId | None
     relation: NameOrId | None
     object: NameOrId | None
-    time: NameOrId | None
 
     @property
     def parts(self) -> Parts:
@@ -119,10 +149,18 @@ class GivenFact(Request):
         return (self.subject, self.relation, self.object, self.time)
 
 
+class ChangedFact(GivenFact):
+    """A fact to add or remove."""
+
+    subject: NameOrId
+    relation: NameOrId
+    object: NameOrId
+
+
 class ScoreRequest(RunRequest):
     """Facts to score; the limit is in /api/v1/info."""
 
-    model_config = example(facts=[EXAMPLE_FACT])
+    model_config = examples({"facts": [EXAMPLE_FACT]}, {"facts": [EXAMPLE_INTERVAL]})
 
     facts: list[GivenFact]
     ranks: bool = True
@@ -158,13 +196,14 @@ class EvidenceRequest(RunRequest, FactRequest):
 class WhatIfRequest(RunRequest, QuestionRequest):
     """A fact with one of its four parts missing, and other facts to answer it with."""
 
-    model_config = example(
-        subject="Talenne", relation="visits", time="2030-03-01", removed=[EXAMPLE_FACT], top=3
+    model_config = examples(
+        {**_QUESTION, "removed": [EXAMPLE_FACT], "top": 3},
+        {**_QUESTION, "added": [EXAMPLE_INTERVAL], "top": 3},
     )
 
-    added: list[FactRequest] = Field([], max_length=100)
+    added: list[ChangedFact] = Field([], max_length=100)
     """Facts that the model shall use besides its own."""
-    removed: list[FactRequest] = Field([], max_length=100)
+    removed: list[ChangedFact] = Field([], max_length=100)
     """Facts that the model shall not use."""
     top: int = Field(10, ge=1, le=100)
     """Number of answers, before and after the change."""

@@ -62,6 +62,11 @@ class FactNames(Response):
     relation: str | None
     object: str | None
     time: str | None
+    """Of a fact with a start and an end, its first known step."""
+    start: str | None = Field(None, exclude_if=is_null)
+    """Since when the fact holds: `..` if open, empty if unknown; not there for a moment."""
+    end: str | None = Field(None, exclude_if=is_null)
+    """Until when it holds, likewise."""
 
 
 class ScoredFact(Response):

@@ -20,16 +20,24 @@ export function without(view, kind, fact) {
   return left.length < rows.length ? { ...view, [kind]: write(left) } : view;
 }
 
-const keyOf = ({ subject, relation, object, time }) => JSON.stringify([subject, relation, object, time]);
+/** A fact as a row: four parts, and a start and an end if it holds for a while. */
+const keyOf = ({ subject, relation, object, time, start, end }) =>
+  JSON.stringify([subject, relation, object, time, ...(holds(end) ? [start, end] : [])]);
+
+/** Whether a fact has an end, which may be empty; that of an event is null or absent. */
+const holds = (end) => typeof end === "string";
 
 const write = (facts) => (facts.length ? `[${facts.slice(-MAX_FACTS).map(keyOf).join(",")}]` : "");
 
 /** Facts of a list in a URL; what is no fact is left out. */
 function read(text) {
   try {
-    const rows = JSON.parse(text || "[]").filter((row) => row.length === 4);
+    const rows = JSON.parse(text || "[]").filter((row) => row.length === 4 || row.length === 6);
     const named = rows.filter((row) => row.every((part) => typeof part === "string"));
-    return named.map(([subject, relation, object, time]) => ({ subject, relation, object, time }));
+    return named.map(([subject, relation, object, time, start, end]) => ({
+      ...{ subject, relation, object, time },
+      ...(holds(end) && { start, end }),
+    }));
   } catch {
     return [];
   }

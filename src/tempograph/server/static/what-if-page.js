@@ -10,7 +10,7 @@ import { formPage } from "./form-page.js";
 import { rankedParts } from "./runs.js";
 import { member, table } from "./table.js";
 import { askFor, isComplete, queryText, requestFor, timeText } from "./view.js";
-import { factText, plural } from "./format.js";
+import { factText, plural, whenText } from "./format.js";
 
 const MAX_EVIDENCE = 8;
 const unlessAsked = (part) => ({ hidden: (view) => view.asked === part });
@@ -120,8 +120,8 @@ function evidence({ best }, view, app) {
         {
           type: "button",
           class: "small",
-          "aria-label": `Remove ${factText(fact)} ${fact.time}`,
-          onclick: () => app.go(withChange(view, "removed", fact)),
+          "aria-label": `Remove ${factText(fact)} ${whenText(fact)}`,
+          onclick: () => app.go(withChange(app.view, "removed", fact)),
         },
         "Remove",
       ),
@@ -130,4 +130,4 @@ function evidence({ best }, view, app) {
   return [el("h3", {}, title), el("ul", { class: "plain-facts" }, ...left.map(item))];
 }
 
-const factLine = (fact) => `${fact.time} ${factText(fact)}`;
+const factLine = (fact) => `${whenText(fact)} ${factText(fact)}`;
