@@ -170,7 +170,7 @@ class CommonNeighbors:
     # A table that was made in inference mode could not be filled outside of it.
     @torch.inference_mode(False)
     def make_rows(self, count: int) -> bool:
-        """Make the next rows of the tables of all pairs, if these fit; return whether more are left.
+        """Make the next rows of the tables of all pairs, if they fit; return whether more are left.
 
         Once all are made, small batches look paths up in the tables as well. Two threads may make
         the same rows.
