@@ -62,9 +62,9 @@ def read_update(
 
     A file or table is read as by `score`; numbers are names and labels of steps, not ids, except in
     an array. A row that cannot be read is an error, or is skipped if the options say so. Facts of
-    train are known. Facts that hold for a while are known if start and end
-    are the same as well; one at a moment is known if a fact holds then. A fact with an end replaces
-    a known one that has none yet.
+    train are known. Facts that hold for a while are known if start and end are the same as well;
+    one at a moment is known if a fact holds then. A fact with an end replaces a known one that has
+    none yet.
     """
     batch = read_facts(
         graph, _as_texts(facts), given, remembered, extend=True, note=note, new_names=True
