@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 RESULT: dict[str, Any] = {
     "dataset": "world-s",
+    "hardware": "2 CPU cores",
     "model": "pointer",
     "entities": 433_000,
     "train_facts": 3_800_000,
