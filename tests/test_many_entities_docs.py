@@ -41,7 +41,8 @@ def test_nothing_is_claimed_before_it_is_measured(
     block = many_entities_block(tmp_path)
     row = [cell.strip() for cell in block.splitlines()[-1].strip("|").split("|")]
     assert row == [
-        *("world-s", "pointer", "433,000", "3,800,000", "2.5", "41.3", "10.9", "3.0"),
+        *("world-s", "pointer", "2 CPU cores", "433,000", "3,800,000"),
+        *("2.5", "41.3", "10.9", "3.0"),
         *("50,000", "12.3", "0.500"),
     ]
     (tmp_path / "docs" / "images").mkdir(parents=True)
