@@ -425,7 +425,7 @@ def start(events: Path, out: Path) -> Popen:
         "scheduler.subprocess = forked\n"
         "from tempograph.cli import main; main()"
     )
-    arguments = ["fit", str(events), "--out", str(out), "--minutes", "0.15", "--device", "cpu"]
+    arguments = ["fit", str(events), "--out", str(out), "--minutes", "0.08", "--device", "cpu"]
     return Popen([sys.executable, "-c", program, *arguments], stdout=PIPE, stderr=PIPE)
 
 

@@ -17,9 +17,10 @@ pytestmark = pytest.mark.usefixtures("triton_interpreter")
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("max_facts", [1, 5, 16])
+@pytest.mark.parametrize(
+    ("max_facts", "shared", "masked"),
+    [(1, False, False), (5, True, False), (5, False, True), (16, True, True)],
+)
 def test_sums_and_gradients_equal_those_of_the_twin(
     max_facts: int, shared: bool, masked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,7 +32,7 @@ def test_responses_conform_to_the_api_description(service: Served, mode: Any) ->
             continue
         tested.add(operation.path)
 
-        @settings(max_examples=25, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=15, suppress_health_check=list(HealthCheck))
         @given(operation.as_strategy(generation_mode=mode))
         def ask(case: Any) -> None:
             # The HTTP parser refuses longer requests before the service sees them.
