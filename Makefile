@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Tests often wait for processes and pages, so there are more of them than cores.
-WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 2)')
+WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 
 .PHONY: demo test check docs format tables pictures clean
 

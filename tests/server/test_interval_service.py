@@ -330,9 +330,13 @@ def test_the_explorer_knows_since_when_until_when(predictor: Predictor, browser:
         ]
         assert sum(row[4] > row[3] for row in held) > 3
         expect(tab.locator("#timeline rect.fact")).to_have_count(len(held))
-        (whole,) = (tab.locator("#timeline svg").bounding_box(),)
-        widths = [bar.bounding_box()["width"] for bar in tab.locator("#timeline rect.fact").all()]
-        steps = sorted(round(12 * width / whole["width"]) for width in widths)
+        # In one call, so that the timeline is not drawn again in between.
+        shares = tab.locator("#timeline svg").evaluate(
+            """svg => [...svg.querySelectorAll("rect.fact")].map(
+                (bar) => bar.getBoundingClientRect().width / svg.getBoundingClientRect().width,
+            )"""
+        )
+        steps = sorted(round(12 * share) for share in shares)
         assert steps == sorted(row[4] - row[3] + 1 for row in held), "one bar per fact"
         day = tab.locator("#timeline .day[data-time='1994']")
         day.focus()
@@ -383,6 +387,8 @@ def test_the_explorer_adds_and_removes_facts_with_an_end(
         tab.get_by_role("button", name="Add the fact").press("Enter")
         changes = tab.get_by_role("list", name="Facts added and removed")
         expect(changes).to_contain_text("1990 to 1999 e0 r0 e3")
+        # Buttons are drawn again when the answers arrive.
+        tab.wait_for_load_state("networkidle")
         remove = tab.get_by_role("button", name="Remove e0 r0 e1 1993 to 1996")
         remove.press("Enter")
         expect(changes).to_contain_text("removed 1993 to 1996 e0 r0 e1")
