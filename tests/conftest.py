@@ -37,7 +37,7 @@ settings.register_profile(
     "tempograph",
     derandomize=True,
     deadline=None,
-    max_examples=50,
+    max_examples=30,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("tempograph")

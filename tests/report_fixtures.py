@@ -30,7 +30,7 @@ def hostile_name() -> str:
 def runs(tmp_path_factory: pytest.TempPathFactory, hostile_name: str) -> Path:
     """Three evaluated runs on data with hostile names, and one on other data, not evaluated."""
     folder = tmp_path_factory.mktemp("runs")
-    graph = make_world(entities=30, relations=6, steps=24, facts=600).graph
+    graph = make_world(entities=30, relations=6, steps=24, facts=400).graph
     odd = TemporalGraph(
         "odd",
         tuple(f"{name} {hostile_name}" for name in graph.entities),

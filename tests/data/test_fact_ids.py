@@ -111,7 +111,7 @@ def test_only_a_regular_time_grid_is_extended() -> None:
     assert extended.times[2:] == ("2021-W01", "2021-W02") and reasons == {"2300-W01": far}
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 12), st.integers(0, 12))
 def test_rows_in_equals_a_set_lookup(seed: int, some: int, others: int) -> None:
     rng = np.random.default_rng(seed)

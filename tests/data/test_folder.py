@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "d"
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(graph=graphs(), compress=st.booleans())
 def test_a_written_graph_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, graph: TemporalGraph, compress: bool

@@ -15,7 +15,7 @@ from tempograph.data.timeline import Timeline
 from tempograph.errors import DataError
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(graphs(), st.integers(0, 12), st.integers(0, 12))
 def test_counts_equal_a_loop(graph: TemporalGraph, past: int, future: int) -> None:
     counts = PatternFrequencies(Timeline(graph)).count(

@@ -15,7 +15,7 @@ from tempograph.data.timeline import Timeline
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(SEEDS, st.integers(1, STEPS), st.lists(st.integers(0, STEPS - 1), max_size=5))
 def test_snapshots_equal_a_loop(seed: int, longest: int, steps: list[int]) -> None:
     timeline = Timeline(interval_graph(seed, longest=longest))

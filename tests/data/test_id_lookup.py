@@ -52,7 +52,7 @@ def found(columns: list[list[Any]], **options: Any) -> tuple[np.ndarray, RowErro
     return look_up(GRAPH, encoded, chosen, TimeLookup(GRAPH, chosen))
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(*[st.sampled_from(VALUES)] * 4), max_size=12))
 def test_the_look_up_equals_one_value_at_a_time(rows: list[tuple[Any, ...]]) -> None:
     columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], [], []]

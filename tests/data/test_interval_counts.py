@@ -30,7 +30,7 @@ def shares(fact: list[int], asked: list[int]) -> list[bool]:
     return [s, o, r, s and r, r and o, s and o, s and r and o]
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(SEEDS, st.integers(0, STEPS), st.integers(0, STEPS))
 def test_frequencies_equal_a_loop(seed: int, past: int, future: int) -> None:
     timeline = Timeline(interval_graph(seed, facts=30))

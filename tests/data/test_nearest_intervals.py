@@ -26,7 +26,7 @@ def some_queries(timeline: Timeline, seed: int) -> tuple[Queries, Tensor]:
     return Queries(*columns), torch.randint(len(timeline.facts), (12,), generator=generator)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(SEEDS, st.sampled_from(KEYS), st.sampled_from([1, 2, 5, 60]), st.booleans())
 def test_nearest_facts_equal_a_sort(seed: int, shared: Key, max_facts: int, removes: bool) -> None:
     timeline = Timeline(interval_graph(seed, longest=1 + seed % STEPS))
@@ -60,7 +60,7 @@ def test_nearest_facts_equal_a_sort(seed: int, shared: Key, max_facts: int, remo
         assert sorted(zip(*(c[mine].tolist() for c in found[1:]), strict=True)) == expected
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(graphs(), SEEDS, st.sampled_from(KEYS), st.sampled_from([1, 2, 5, 60]))
 def test_of_events_the_same_rows_are_nearest(
     graph: TemporalGraph, seed: int, shared: Key, max_facts: int

@@ -26,7 +26,7 @@ def visible_facts(graph: TemporalGraph, protocol: Protocol) -> list[oracle.Fact]
     return oracle.facts_of(graph.train if protocol == "strict" else graph.all_facts)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(graphs(), st.sampled_from(COMPLETION_PROTOCOLS))
 def test_active_entities_equal_a_loop(graph: TemporalGraph, protocol: Protocol) -> None:
     timeline, facts = Timeline(graph, protocol), visible_facts(graph, protocol)
@@ -35,7 +35,7 @@ def test_active_entities_equal_a_loop(graph: TemporalGraph, protocol: Protocol) 
     assert list(pairs) == [(e, t) for e in entities for t in steps if oracle.active(facts, e, t)]
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(graphs(), st.sampled_from(COMPLETION_PROTOCOLS), st.integers(0, 10), st.integers(-2, 10))
 def test_windows_are_contiguous_ranges(
     graph: TemporalGraph, protocol: Protocol, past: int, future: int
@@ -52,7 +52,7 @@ def test_windows_are_contiguous_ranges(
         assert (timeline.pair_entity[start:stop] == e).all()
 
 
-@settings(max_examples=200)
+@settings(max_examples=25)
 @given(graphs(), st.sampled_from(COMPLETION_PROTOCOLS), st.data())
 def test_snapshots_equal_a_loop(
     graph: TemporalGraph, protocol: Protocol, data: st.DataObject
@@ -91,7 +91,7 @@ def same(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
     return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(graphs(), st.data())
 def test_the_strict_protocol_hides_valid_and_test_facts(
     graph: TemporalGraph, data: st.DataObject

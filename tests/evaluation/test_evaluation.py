@@ -23,7 +23,7 @@ from tempograph.evaluation.ranking import Ranks
 from tempograph.typing import FILTERS, Filter
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(graphs(), st.sampled_from(FILTERS))
 def test_an_evaluation_keeps_the_ranks_of_its_filter(graph: TemporalGraph, filter: Filter) -> None:
     model = Hash(len(graph.entities))
@@ -36,7 +36,7 @@ def test_an_evaluation_keeps_the_ranks_of_its_filter(graph: TemporalGraph, filte
         assert summary["metrics" if name == "rank" else name]["mrr"] == pytest.approx(mean)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(graphs(), st.sampled_from(FILTERS))
 def test_known_answers_equal_a_loop(graph: TemporalGraph, filter: Filter) -> None:
     directed = oracle.directed(oracle.facts_of(graph.all_facts), len(graph.relations))
@@ -59,7 +59,7 @@ def test_known_answers_equal_a_loop(graph: TemporalGraph, filter: Filter) -> Non
     )
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(graphs(), st.sampled_from(FILTERS), st.integers(1, 400))
 def test_ranks_equal_a_loop_whatever_the_budget(
     graph: TemporalGraph, filter: Filter, budget: int

@@ -18,7 +18,7 @@ from tempograph.evaluation.independent_ranks import RawDataset, SlowRank, slow_m
 from tempograph.typing import SPLITS
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(graphs(), st.booleans(), st.integers(0, 2**32 - 1))
 def test_ranks_equal_those_of_the_oracle(graph: TemporalGraph, compress: bool, seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -75,7 +75,7 @@ def slow_ranks(
     return ranks
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(interval_graphs(), st.sampled_from(FILTERS), st.booleans())
 def test_figures_equal_a_loop_over_facts_and_steps(
     graph: TemporalGraph, filter: Filter, paper: bool
@@ -102,7 +102,7 @@ def test_figures_equal_a_loop_over_facts_and_steps(
     assert sum(each["facts"] for each in summary["lengths"].values()) == len(graph.train)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(interval_graphs(), st.integers(1, 40))
 def test_blocks_hold_every_step_of_every_fact_once(graph: TemporalGraph, max_pairs: int) -> None:
     blocks = list(every_step(torch.from_numpy(graph.train), max_pairs))
@@ -173,7 +173,7 @@ def test_a_known_bound_is_asked_and_open_bounds_reach_the_end_of_the_axis() -> N
     assert summary["kinds"]["closed"]["metrics"]["mrr"] == float(one.reciprocal.mean())
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(graphs(), st.sampled_from(FILTERS), st.sampled_from(["strict", "paper"]))
 def test_events_as_facts_of_one_step_have_the_same_ranks_and_figures(
     graph: TemporalGraph, filter: Filter, protocol: str

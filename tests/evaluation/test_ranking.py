@@ -18,7 +18,7 @@ from tempograph.evaluation.ranking import filtered_ranks, metrics
 SCORES = st.sampled_from([-math.inf, -1.0, 0.0, 0.5, 2.0])
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(st.data())
 def test_ranks_equal_a_loop(data: st.DataObject) -> None:
     queries, candidates = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 7))

@@ -169,7 +169,7 @@ def slow_estimate(graph: TemporalGraph, known: int, rows: Tensor, entity: int) -
     return mean * (sum(lengths) / len(lengths) / float(mean.norm())) ** 0.75
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(graphs(), st.data())
 def test_estimates_are_means_over_entities_with_the_same_context(
     graph: TemporalGraph, data: st.DataObject

@@ -73,7 +73,7 @@ def slow_rates(graph: TemporalGraph) -> dict[tuple[int, int], float]:
     return {key: count / (number[key[0]] + 2) for key, count in both.items()}
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(interval_graphs())
 def test_relation_rates_equal_those_of_loops(graph: TemporalGraph) -> None:
     rates, relations = slow_rates(graph), len(graph.relations)
@@ -96,7 +96,7 @@ def test_relation_rates_equal_those_of_loops(graph: TemporalGraph) -> None:
         assert value == pytest.approx(max(every, default=NO_RATE))
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(graph=interval_graphs(), search=st.sampled_from(SEARCHES), seed=st.integers(0, 9))
 def test_proposals_are_what_the_model_and_other_relations_say(
     graph: TemporalGraph, search: Search, seed: int
@@ -160,7 +160,7 @@ def test_few_proposals_are_the_best() -> None:
     assert nothing.shape == (0, 4)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(graph=interval_graphs(), seed=st.integers(0, 99))
 def test_features_equal_those_of_loops(graph: TemporalGraph, seed: int) -> None:
     rng, timeline = np.random.default_rng(seed), Timeline(graph)

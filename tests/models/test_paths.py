@@ -52,7 +52,7 @@ def slow(graph: TemporalGraph, entity: int, other: int) -> float:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(SEEDS, st.booleans(), st.booleans())
 def test_path_scores_equal_a_loop_over_entities_without_the_fact(
     seed: int, at_once: bool, leave_out: bool

@@ -42,7 +42,7 @@ def order(values: list[tuple[int, float]]) -> list[list[bool]]:
     return [[one > other for other in values] for one in values]
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(graphs(largest=60), SIGMAS)
 def test_order_and_ties_equal_a_loop_over_facts(graph: TemporalGraph, sigma: float) -> None:
     query_list = every_question(graph)
@@ -55,7 +55,7 @@ def test_order_and_ties_equal_a_loop_over_facts(graph: TemporalGraph, sigma: flo
         ]
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(graphs(largest=60), SIGMAS, st.sampled_from(["time", "static", "raw"]))
 def test_ranks_of_a_whole_split_equal_a_loop(
     graph: TemporalGraph, sigma: float, filter: str
@@ -104,7 +104,7 @@ def test_same_day_facts_do_not_count() -> None:
     assert model.evidence(query, 1).reason == "nothing"
 
 
-@settings(max_examples=100)
+@settings(max_examples=25)
 @given(graphs(largest=60), SIGMAS, st.data())
 def test_evidence_holds_the_facts_behind_the_score(
     graph: TemporalGraph, sigma: float, data: st.DataObject
@@ -274,7 +274,7 @@ def test_equal_distances_tie_whatever_their_order_and_the_batch(
         assert torch.equal(model.scores(batch)[position], scores)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(graphs(largest=60), SIGMAS, st.integers(0, 2**32 - 1))
 def test_scores_and_ranks_do_not_depend_on_the_batch(
     graph: TemporalGraph, sigma: float, seed: int

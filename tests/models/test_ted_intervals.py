@@ -37,7 +37,7 @@ def test_order_and_ties_equal_a_loop_over_facts(seed: int, sigma: float) -> None
         assert expected == (row[:, None] > row[None, :]).tolist()
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(graphs(), SIGMAS)
 def test_events_as_intervals_have_the_same_scores(graph: TemporalGraph, sigma: float) -> None:
     queries = Queries(*torch.tensor(every_question(graph)).unbind(1))

@@ -92,7 +92,7 @@ def test_edge_weights_by_hand() -> None:
     )
 
 
-@settings(max_examples=200)
+@settings(max_examples=25)
 @given(cases(), st.sampled_from(NORMS))
 def test_edge_weights_equal_a_loop(case: Case, norm: str) -> None:
     actual = edge_weights(case.edges, case.relations, norm)  # type: ignore[arg-type]
@@ -104,7 +104,7 @@ def test_edge_weights_equal_a_loop(case: Case, norm: str) -> None:
     )
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(cases(), st.sampled_from([1, 2, 3, 6]), st.sampled_from(NORMS), st.booleans())
 def test_rgcn_equals_a_loop_over_edges(case: Case, blocks: int, norm: str, bias: bool) -> None:
     x, layer = case.x(6), RGCN(6, case.relations, blocks, bias).double()
@@ -192,7 +192,7 @@ def test_rgcn_equals_pytorch_geometric(
     assert_close(actual, expected, rtol=1e-6, atol=1e-6)
 
 
-@settings(max_examples=100)
+@settings(max_examples=25)
 @given(
     st.integers(0, 150),
     st.integers(1, 5),
@@ -228,7 +228,7 @@ def test_block_diagonal_product_with_more_rows_than_a_tile() -> None:
     )
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(cases(), st.sampled_from(COMPOSITIONS), st.integers(1, 7), st.sampled_from(NORMS))
 def test_compgcn_equals_a_loop_over_edges(
     case: Case, composition: str, dim: int, norm: str
@@ -254,7 +254,7 @@ def test_circular_correlation_by_hand() -> None:
     assert_close(layer(x, edges_of((0, 0, 1), (0, 1, 0)), torch.ones(2)), expected, **EXACT)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(cases(), st.sampled_from([1, 2, 3, 6]))
 def test_rgat_equals_a_loop_over_nodes(case: Case, heads: int) -> None:
     x, layer = case.x(6), RGAT(6, case.relations, heads).double()
@@ -263,7 +263,7 @@ def test_rgat_equals_a_loop_over_nodes(case: Case, heads: int) -> None:
     assert_close(actual, oracle.rgat(layer, x, case.tuples), **EXACT)
 
 
-@settings(max_examples=100)
+@settings(max_examples=25)
 @given(
     st.integers(0, 30), st.integers(1, 6), st.sampled_from([1.0, 1000.0]), st.integers(0, 2**32 - 1)
 )

@@ -173,7 +173,7 @@ def test_gru_without_decay_or_gaps_equals_torch(bidirectional: bool) -> None:
 
 
 @BOTH
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(data=st.data(), rate=RATES, shift=SHIFTS)
 def test_gru_equals_a_loop_over_entities(
     bidirectional: bool, data: st.DataObject, rate: float, shift: float
@@ -205,7 +205,7 @@ def test_attention_without_decay_equals_torch() -> None:
 
 
 @BOTH
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(data=st.data(), heads=st.sampled_from([1, 2, 4]), rate=RATES, shift=SHIFTS)
 def test_attention_equals_a_loop_over_entities(
     bidirectional: bool, data: st.DataObject, heads: int, rate: float, shift: float
@@ -357,7 +357,7 @@ def test_imputation_leaves_x_when_nothing_is_near(bidirectional: bool, rows: int
 
 
 @BOTH
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(data=st.data(), rate=RATES, shift=SHIFTS)
 def test_imputation_equals_a_loop_over_entities(
     bidirectional: bool, data: st.DataObject, rate: float, shift: float

@@ -49,7 +49,7 @@ def some_questions(
     return scores, row, answer, known | set(list(enumerate(answer.tolist()))[1:])
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(st.integers(1, 6), st.integers(1, 6), SEEDS)
 def test_nothing_known_is_cross_entropy(questions: int, entities: int, seed: int) -> None:
     scores, row, answer, _ = some_questions(questions, entities, seed)
@@ -69,7 +69,7 @@ def test_softmax_loss_by_hand() -> None:
     assert masked.item() == pytest.approx((math.log(2) + math.log(3)) / 2)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.integers(1, 6), st.integers(1, 6), SEEDS)
 def test_known_answers_do_not_count_and_get_no_gradient(
     questions: int, entities: int, seed: int
@@ -153,7 +153,7 @@ def test_sampled_loss_by_hand() -> None:
     assert one.item() == pytest.approx(math.log(3))
 
 
-@settings(max_examples=100)
+@settings(max_examples=25)
 @given(st.integers(1, 6), st.integers(1, 6), SEEDS)
 def test_sampled_loss_equals_a_loop(questions: int, count: int, seed: int) -> None:
     torch.manual_seed(seed)
@@ -191,7 +191,7 @@ def test_logistic_loss_by_hand() -> None:
     assert moved.item() == pytest.approx((first + second) / 4)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.integers(1, 6), st.integers(1, 6), st.sampled_from([0.0, 0.5, 3.0]), SEEDS)
 def test_losses_with_a_margin_equal_a_loop(
     questions: int, count: int, margin: float, seed: int

@@ -546,7 +546,7 @@ def mixed_files(draw: st.DrawFn) -> tuple[EventFormat, str, list[list[bytes]]]:
     return format, level, [[first, *text] for text in texts]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 @given(
     mixed_files(),
     st.sampled_from([b"\n", b"\r\n"]),

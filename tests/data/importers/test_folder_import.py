@@ -163,7 +163,7 @@ def test_faults_and_interrupts_leave_nothing_behind(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.data())
 def test_packed_rows_are_sorted_and_distinct(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -238,7 +238,7 @@ def write_styled(folder: Path, rows: Sequence[Row], style: Style) -> tuple[Path,
     return path, lines
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 @given(tables(), STYLES, st.sampled_from([150, 400, 1 << 20]))
 def test_a_text_import_equals_its_slow_twin(
     table: tuple[list[Row], Granularity | None], style: Style, block: int
@@ -272,7 +272,7 @@ EVENT_FAULTS = [
 ]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 @given(
     st.integers(2, 40),
     st.lists(st.integers(1, 39), min_size=1, max_size=3),
@@ -320,7 +320,7 @@ BAD = [
 ]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(
     st.lists(st.sampled_from([None, None, *BAD]), min_size=1, max_size=60),
     st.sampled_from([200, 1 << 20]),

@@ -81,7 +81,7 @@ def partial_dates(draw: st.DrawFn) -> tuple[str, date, date]:
     return draw(st.sampled_from(forms[known])), first, last
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(
     st.lists(st.tuples(partial_dates(), partial_dates()), min_size=1, max_size=8),
     st.sampled_from(["day", "month", "year"]),
@@ -267,7 +267,7 @@ def test_a_messy_file_equals_its_clean_twin(tmp_path: Path, seed: int) -> None:
     assert sum(skip.rows for skip in imported.skipped) == len(range(0, len(rows), 20))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(
     st.lists(
         st.tuples(*[st.sampled_from("abc")] * 3, st.integers(0, 6000)), min_size=1, max_size=20
