@@ -14,7 +14,7 @@ from tempograph.data.spans import Bounds
 from tempograph.typing import SPLITS
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(interval_graphs(), st.integers(0, 2**32 - 1))
 def test_lookups_by_moment_equal_a_loop(graph: TemporalGraph, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -16,7 +16,7 @@ from tempograph.data.benchmarks import BENCHMARKS
 from tempograph.data.statistics import statistics
 
 
-@settings(max_examples=25)
+@settings(max_examples=100)
 @given(graphs(), st.integers(1, 6), st.sampled_from(["strict", "paper"]))
 def test_curves_equal_a_loop(graph: TemporalGraph, window: int, protocol: str) -> None:
     found = statistics(graph, protocol, window)  # type: ignore[arg-type]

@@ -52,7 +52,7 @@ def test_windows_are_contiguous_ranges(
         assert (timeline.pair_entity[start:stop] == e).all()
 
 
-@settings(max_examples=25)
+@settings(max_examples=200)
 @given(graphs(), st.sampled_from(COMPLETION_PROTOCOLS), st.data())
 def test_snapshots_equal_a_loop(
     graph: TemporalGraph, protocol: Protocol, data: st.DataObject

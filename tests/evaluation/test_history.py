@@ -39,7 +39,7 @@ def test_history_is_that_of_earlier_splits_or_up_to_the_split(graph: TemporalGra
         assert facts_of(history_facts(graph, split, "forecast-multi")) == before or own
 
 
-@settings(max_examples=25)
+@settings(max_examples=100)
 @given(graph=graphs(12))
 def test_splits_are_by_time_if_no_fact_is_late(graph: TemporalGraph) -> None:
     late = any(

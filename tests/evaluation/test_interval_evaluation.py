@@ -75,7 +75,7 @@ def slow_ranks(
     return ranks
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(interval_graphs(), st.sampled_from(FILTERS), st.booleans())
 def test_figures_equal_a_loop_over_facts_and_steps(
     graph: TemporalGraph, filter: Filter, paper: bool
@@ -102,7 +102,7 @@ def test_figures_equal_a_loop_over_facts_and_steps(
     assert sum(each["facts"] for each in summary["lengths"].values()) == len(graph.train)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(interval_graphs(), st.integers(1, 40))
 def test_blocks_hold_every_step_of_every_fact_once(graph: TemporalGraph, max_pairs: int) -> None:
     blocks = list(every_step(torch.from_numpy(graph.train), max_pairs))

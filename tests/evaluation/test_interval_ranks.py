@@ -41,7 +41,7 @@ def slow_aeiou(one: Sequence[int], other: Sequence[int]) -> float:
     return max(1, len(a & b)) / len(hull)
 
 
-@settings(max_examples=25)
+@settings(max_examples=200)
 @given(pairs, pairs)
 def test_overlaps_equal_counts_of_sets(one: list[int], other: list[int]) -> None:
     a, b = (set(range(start, end + 1)) for start, end in (one, other))

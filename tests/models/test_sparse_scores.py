@@ -40,7 +40,7 @@ def random_scores(seed: int, rest: float) -> tuple[SparseScores, torch.Generator
 
 
 @pytest.mark.parametrize("rest", [-math.inf, 0.0])
-@settings(max_examples=25)
+@settings(max_examples=100)
 @given(seed=SEEDS)
 def test_ranks_best_and_sums_are_those_of_the_matrix(rest: float, seed: int) -> None:
     sparse, generator = random_scores(seed, rest)

@@ -104,7 +104,7 @@ def test_same_day_facts_do_not_count() -> None:
     assert model.evidence(query, 1).reason == "nothing"
 
 
-@settings(max_examples=25)
+@settings(max_examples=100)
 @given(graphs(largest=60), SIGMAS, st.data())
 def test_evidence_holds_the_facts_behind_the_score(
     graph: TemporalGraph, sigma: float, data: st.DataObject

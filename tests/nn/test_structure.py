@@ -92,7 +92,7 @@ def test_edge_weights_by_hand() -> None:
     )
 
 
-@settings(max_examples=25)
+@settings(max_examples=200)
 @given(cases(), st.sampled_from(NORMS))
 def test_edge_weights_equal_a_loop(case: Case, norm: str) -> None:
     actual = edge_weights(case.edges, case.relations, norm)  # type: ignore[arg-type]
@@ -192,7 +192,7 @@ def test_rgcn_equals_pytorch_geometric(
     assert_close(actual, expected, rtol=1e-6, atol=1e-6)
 
 
-@settings(max_examples=25)
+@settings(max_examples=100)
 @given(
     st.integers(0, 150),
     st.integers(1, 5),
@@ -263,7 +263,7 @@ def test_rgat_equals_a_loop_over_nodes(case: Case, heads: int) -> None:
     assert_close(actual, oracle.rgat(layer, x, case.tuples), **EXACT)
 
 
-@settings(max_examples=25)
+@settings(max_examples=100)
 @given(
     st.integers(0, 30), st.integers(1, 6), st.sampled_from([1.0, 1000.0]), st.integers(0, 2**32 - 1)
 )
