@@ -59,20 +59,23 @@ def main() -> None:
             path = maker.submit(write_source, Path(folder), arguments).result()
         err.print(f"{path.name}: {path.stat().st_size / 1e6:,.0f} MB")
         found = measure(path)
+    kind = arguments.packing if arguments.source == "gdelt" else arguments.source
+    report(kind, found, arguments.json)
+
+
+def report(kind: str, found: dict[str, Any], path: Path | None) -> None:
+    """Print the figures of an import, and write them into a JSON file if there is a path."""
     import torch
     from speed_tables import import_speed_table
 
     from tempograph.cli.console import show
     from tempograph.device import environment
 
-    kind = arguments.packing if arguments.source == "gdelt" else arguments.source
-    measured = {
-        "environment": environment(torch.device("cpu")),
-        "results": [{"kind": kind, **found}],
-    }
+    here = environment(torch.device("cpu"))
+    measured = {"environment": here, "results": [{"kind": kind, **found}]}
     show(import_speed_table(measured))
-    if arguments.json is not None:
-        write_json(arguments.json, measured)
+    if path is not None:
+        write_json(path, measured)
 
 
 def measure(path: Path) -> dict[str, Any]:

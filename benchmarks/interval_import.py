@@ -16,10 +16,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-from import_speed import measure
-
-from tempograph.cli.console import out, table
-from tempograph.io import write_json
+from import_speed import measure, report
 
 
 def main() -> None:
@@ -39,14 +36,7 @@ def main() -> None:
             size = (arguments.rows, arguments.steps, arguments.length)
             path = maker.submit(write_facts, Path(folder), *size).result()
         found = measure(path)
-    cells = [
-        [name, f"{found['import'][name]:,}"] for name in ("rows", "facts", "entities", "steps")
-    ]
-    cells += [[name.replace("_", " "), f"{found[name]:.1f}"] for name in ("seconds", "cpu_seconds")]
-    cells += [["peak MB", f"{found['peak_bytes'] / 1e6:,.0f}"]]
-    out.print(table("Import of facts that hold for a while", ["", "count"], cells))
-    if arguments.json is not None:
-        write_json(arguments.json, found)
+    report("csv, start and end", found, arguments.json)
 
 
 def write_facts(folder: Path, rows: int, steps: int, length: int) -> Path:
